@@ -1,0 +1,1 @@
+"""One SQLite file a run: cases, operations, metrics, provenance.  Knows no profiler's format."""
