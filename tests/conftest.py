@@ -1,0 +1,64 @@
+"""Options and marks that all tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden with what comes out now")
+
+
+def find_browser() -> str | None:
+    """Path of a Chromium, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def have_gpu() -> bool:
+    """Whether an NVIDIA driver with a device is here; asks the file system only, so that collecting stays cheap."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    no_gpu = None if have_gpu() else pytest.mark.skip(reason="no NVIDIA GPU here")
+    no_browser = None
+    if find_browser() is None and os.environ.get("TILEPROF_REQUIRE_BROWSER") != "1":
+        no_browser = pytest.mark.skip(reason="no Chromium here (apt-get install chromium)")
+    for item in items:
+        if no_gpu and item.get_closest_marker("gpu"):
+            item.add_marker(no_gpu)
+        if no_browser and item.get_closest_marker("browser"):
+            item.add_marker(no_browser)
+
+
+@pytest.fixture
+def browser() -> str:
+    """Path of a Chromium; fails where TILEPROF_REQUIRE_BROWSER=1 and there is none."""
+    path = find_browser()
+    if path is None:
+        pytest.fail("TILEPROF_REQUIRE_BROWSER=1, but no Chromium on PATH")
+    return path
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """A function (file name under tests/golden, text): compares, or rewrites the file under --update-golden."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        assert path.exists(), f"{path} is missing: run pytest --update-golden, and read what it writes"
+        assert text == path.read_text(), f"differs from {path}; if that is meant, run pytest --update-golden"
+
+    return check
