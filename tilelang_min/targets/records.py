@@ -1,0 +1,173 @@
+"""The shapes in which machine facts are written down: targets, devices, memories, matrix instructions, lane maps.
+
+Plain frozen records without behaviour that depends on a vendor; the numbers are in ``nvidia.py``, ``amd.py`` and
+``cpu.py``. Every record that holds numbers says in ``source`` where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One addend of a lane map: ``x // divisor % modulus * stride``, where x is the lane or the item."""
+
+    source: str  # "lane" or "item"
+    divisor: int
+    modulus: int
+    stride: int
+
+    def __call__(self, lane: Any, item: Any) -> Any:
+        """Value of the addend for integers, NumPy arrays or symbolic integers alike."""
+        x = lane if self.source == "lane" else item
+        return x // self.divisor % self.modulus * self.stride
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMap:
+    """Which element (row, column) of a small matrix is item ``item`` of lane ``lane``.
+
+    ``lanes`` lanes hold ``items`` elements each, in the order of the instruction's operand registers (a packed pair of
+    16-bit values is two items, the low half first).  Only ``//``, ``%``, ``*`` and ``+`` are used, so that lane and
+    item may be Python integers, NumPy arrays or symbolic expressions.
+    """
+
+    row: tuple[Term, ...]
+    column: tuple[Term, ...]
+    lanes: int
+    items: int
+
+    def __call__(self, lane: Any, item: Any) -> tuple[Any, Any]:
+        """(row, column) of the element."""
+        return _sum(self.row, lane, item), _sum(self.column, lane, item)
+
+
+def _sum(terms: tuple[Term, ...], lane: Any, item: Any) -> Any:
+    total: Any = None
+    for term in terms:
+        value = term(lane, item)
+        total = value if total is None else total + value
+    return 0 if total is None else total
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixInstruction:
+    """A warp-wide ``d[m, n] = a[m, k] * b[k, n] + c[m, n]``.
+
+    ``name`` is the PTX instruction or the LLVM intrinsic.  ``a_map`` gives (m, k), ``b_map`` (k, n), ``c_map`` (m, n)
+    of each lane's items; d is laid out as c.
+    """
+
+    name: str
+    m: int
+    n: int
+    k: int
+    a_dtype: str
+    b_dtype: str
+    c_dtype: str
+    a_map: LaneMap
+    b_map: LaneMap
+    c_map: LaneMap
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """Shared memory (LDS) of one unit.  Sizes in bytes; ``banks`` and ``unit_bytes`` are None on a CPU, which has
+    neither.
+
+    ``static_limit`` is the most a block may declare statically, ``block_limit`` the most it may use at all,
+    ``unit_bytes`` what a unit has, ``reserved_per_block`` what the system adds to each block, ``granule`` the
+    allocation step. ``carveouts`` are the sizes that a unit can be set to, or None where there is nothing to set.
+    """
+
+    banks: int | None
+    bank_bytes: int | None
+    static_limit: int
+    block_limit: int
+    unit_bytes: int | None
+    reserved_per_block: int
+    granule: int
+    carveouts: tuple[int, ...] | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFile:
+    """General registers.
+
+    On GPUs: ``per_unit`` 32-bit registers a unit, in ``partitions`` equal parts; a thread can use ``per_thread``; a
+    warp is given a multiple of ``granule`` (all its lanes together).  On a CPU ``per_thread`` counts vector registers
+    and the other fields are None.
+    """
+
+    per_unit: int | None
+    per_thread: int
+    granule: int | None
+    partitions: int | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLimits:
+    """What one unit (SM, CU) can hold at once, apart from registers and shared memory.
+
+    ``barriers`` are the block-wide barriers that all resident blocks share; where ``barriers_free_for_one_warp`` is
+    set, blocks of a single warp use none.
+    """
+
+    max_warps: int
+    max_blocks: int
+    barriers: int
+    barriers_free_for_one_warp: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A product that has the architecture: what is needed for datasheet ceilings.
+
+    ``flops_per_clock_per_unit`` counts a fused multiply-add as 2, dense, by unit and type: ``matrix.float16``
+    (products of float16 accumulated in float32), ``vector.float32``, ...  ``clock_hz`` is the highest clock;
+    ``clock_hz_by_rate`` holds rates that the vendor states at another one.  ``shared_bytes_per_clock_per_unit`` is the
+    shared memory bandwidth.
+    """
+
+    name: str
+    units: int
+    clock_hz: int
+    dram_bytes_per_s: int
+    shared_bytes_per_clock_per_unit: int
+    flops_per_clock_per_unit: Mapping[str, float] = field(hash=False)
+    source: str
+    clock_hz_by_rate: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the compiler compiles for.
+
+    ``kind`` is ``cuda``, ``hip`` or ``cpu``; ``arch`` the vendor's name (``sm_80``, ``gfx942``, ``x86-64-v3``);
+    ``name`` what :func:`tilelang_min.targets.resolve` takes; ``vendor`` ``nvidia``, ``amd`` or ``cpu``.  ``features``
+    names groups of instructions the compiler can use (``ldmatrix``, ``cp_async``, ``mma_sync``, ``mfma``, ...).
+    ``vector_bits`` is the widest CPU vector (None on GPUs).  ``devices`` are known products, the first being the
+    default for ceilings.
+    """
+
+    kind: str
+    arch: str
+    name: str
+    vendor: str
+    warp_size: int
+    max_threads_per_block: int
+    shared: SharedMemory
+    registers: RegisterFile
+    limits: UnitLimits | None
+    matrix_instructions: tuple[MatrixInstruction, ...]
+    features: frozenset[str]
+    vector_bits: int | None
+    devices: tuple[Device, ...]
+    source: str
