@@ -1,0 +1,90 @@
+"""The entry of this room: thread program -> cubin, listing and static facts."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version as package_version
+from typing import Any
+
+from tilelang_min.codegen.nvidia import nvrtc, sass
+from tilelang_min.codegen.nvidia.lines import OperationLines
+from tilelang_min.codegen.nvidia.printing import print_cuda
+from tilelang_min.codegen.nvidia.ptxas_log import read_ptxas_log
+from tilelang_min.codegen.nvidia.text import finish
+from tilelang_min.errors import CodegenError
+from tilelang_min.program import CompiledKernel, Resources, ThreadProgram
+
+OPTIONS = {
+    "min_blocks": int,  # blocks that should fit on a multiprocessor at once: __launch_bounds__(threads, n)
+    "max_registers": int,  # registers a thread may have: __maxnreg__(n), instead of launch bounds
+    "fast_math": bool,  # NVRTC's --use_fast_math
+}
+"""Options of :func:`generate` and their types."""
+
+
+def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -> CompiledKernel:
+    """Print, compile and disassemble one thread program for its target (``cuda``, any ``sm_*``).
+
+    ``options``: see :data:`OPTIONS`.  Needs no GPU.  Raises CodegenError when a tool is missing or refuses the text; the
+    message holds the tool's log.
+    """
+    chosen = _checked(options)
+    started = time.perf_counter()
+    lines = OperationLines(program.operations)
+    printed = print_cuda(program, min_blocks=chosen.get("min_blocks"), max_registers=chosen.get("max_registers"))
+    source = finish(printed, lines)
+    after_print = time.perf_counter()
+
+    flags = ["--use_fast_math"] if chosen.get("fast_math") else []
+    result = nvrtc.compile_cubin(source, arch=program.target.arch, name=program.name, options=flags)
+    after_nvrtc = time.perf_counter()
+
+    listing = sass.disassemble(result.cubin, program.name, lines)
+    after_disassemble = time.perf_counter()
+    return CompiledKernel(
+        symbol=program.name,
+        binary=result.cubin,
+        binary_kind="cubin",
+        source=source,
+        source_language="cuda",
+        listing=listing,
+        resources=_resources(result.log, program, code_bytes=len(listing.instructions) * sass.INSTRUCTION_BYTES),
+        seconds={
+            "print": after_print - started,
+            "nvrtc": after_nvrtc - after_print,
+            "disassemble": after_disassemble - after_nvrtc,
+        },
+        toolchain={
+            "tvm": package_version("apache-tvm"),
+            "nvrtc": nvrtc.version(),
+            "nvdisasm": sass.nvdisasm_version(),
+        },
+        log=result.log,
+    )
+
+
+def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
+    chosen = dict(options or {})
+    for name, value in chosen.items():
+        kind = OPTIONS.get(name)
+        if kind is None:
+            raise CodegenError(f"unknown option {name!r} for a CUDA target", remedy=f"known are {', '.join(OPTIONS)}")
+        if type(value) is not kind:
+            raise CodegenError(f"option {name} is {value!r}", remedy=f"give {'a truth value' if kind is bool else 'a number'}")
+    if "min_blocks" in chosen and "max_registers" in chosen:
+        raise CodegenError("min_blocks and max_registers exclude each other", remedy="give one of the two")
+    return chosen
+
+
+def _resources(log: str, program: ThreadProgram, *, code_bytes: int) -> Resources:
+    figures = read_ptxas_log(log, program.name, program.target.arch)
+    if figures is None:
+        raise CodegenError(f"the log of ptxas does not describe kernel {program.name}:\n{log}")
+    return Resources(
+        registers_per_thread=figures.registers,
+        shared_bytes_static=figures.shared_bytes,
+        spill_store_bytes=figures.spill_store_bytes,
+        spill_load_bytes=figures.spill_load_bytes,
+        stack_bytes=figures.stack_bytes,
+        code_bytes=code_bytes,
+    )

@@ -1,0 +1,127 @@
+"""CUDA C++ text -> cubin with NVRTC, which needs neither a GPU nor a CUDA toolkit.
+
+The library is called through ctypes, so that compiling depends on NVIDIA's wheel alone.  This module knows nothing of
+thread programs; what the ptxas log means stands in :mod:`tilelang_min.codegen.nvidia.ptxas_log`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tilelang_min.errors import CodegenError
+
+_REMEDY = "install NVIDIA's wheels: python -m pip install nvidia-cuda-nvrtc nvidia-cuda-runtime"
+
+SUPPRESSED_DIAGNOSTICS = (
+    177,  # a variable or function that is never used
+    549,  # a variable used before its value is set: fragments whose first value the matrix instruction ignores
+    1444,  # ulonglong4 is deprecated: the printer's name for eight floats
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NvrtcResult:
+    """A cubin and what the compiler said; ``log`` holds the ptxas report, ``seconds`` wall time."""
+
+    cubin: bytes
+    log: str
+    seconds: float
+
+
+def wheel_files(pattern: str) -> Iterator[Path]:
+    """Files of NVIDIA's wheels, which share the namespace package ``nvidia``, matching a glob pattern; newest CUDA first."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        yield from sorted(Path(place).glob(pattern), reverse=True)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    names = [str(path) for path in wheel_files("*/lib/libnvrtc.so.*") if ".alt." not in path.name]
+    for name in (*names, "libnvrtc.so.13", "libnvrtc.so.12"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise CodegenError("NVRTC, NVIDIA's run-time compiler, is not installed", remedy=_REMEDY)
+
+
+@cache
+def version() -> str:
+    """NVRTC's version, such as ``13.5``."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"{major.value}.{minor.value}"
+
+
+@cache
+def include_directory() -> str:
+    """The directory that holds ``cuda_fp16.h``."""
+    for header in wheel_files("*/include/cuda_fp16.h"):
+        return str(header.parent)
+    for place in (Path("/usr/local/cuda/include"), Path("/usr/include")):
+        if (place / "cuda_fp16.h").is_file():
+            return str(place)
+    raise CodegenError("the header cuda_fp16.h is not installed", remedy=_REMEDY)
+
+
+def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] = ()) -> NvrtcResult:
+    """Compile CUDA C++ for one architecture (``sm_90a``); ``name`` stands for the file in messages.
+
+    Raises CodegenError with the compiler's log when the source is refused.
+    """
+    library = _library()
+    started = time.perf_counter()
+    arguments = [
+        f"--gpu-architecture={arch}",
+        f"-I{include_directory()}",
+        "-lineinfo",
+        "-default-device",
+        "--std=c++17",
+        "--ptxas-options=-v",
+        *(f"-diag-suppress={number}" for number in SUPPRESSED_DIAGNOSTICS),
+        *options,
+    ]
+    program = ctypes.c_void_p()
+    _check(
+        library,
+        library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None),
+    )
+    try:
+        encoded = (ctypes.c_char_p * len(arguments))(*(argument.encode() for argument in arguments))
+        status = library.nvrtcCompileProgram(program, len(arguments), encoded)
+        log = _read(library, program, "ProgramLog").decode(errors="replace").replace("\0", "").strip()
+        if status:
+            raise CodegenError(
+                f"NVRTC {version()} refused the CUDA C++ of kernel {name} for {arch} ({_reason(library, status)}):\n{log}",
+                remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
+            )
+        cubin = _read(library, program, "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+    return NvrtcResult(cubin, log, time.perf_counter() - started)
+
+
+def _read(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(library, getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    buffer = ctypes.create_string_buffer(size.value)
+    _check(library, getattr(library, f"nvrtcGet{what}")(program, buffer))
+    return buffer.raw[: size.value]
+
+
+def _reason(library: ctypes.CDLL, status: int) -> str:
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    text: bytes = library.nvrtcGetErrorString(status)
+    return text.decode()
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        raise CodegenError(f"NVRTC failed: {_reason(library, status)}", remedy=_REMEDY)

@@ -1,0 +1,98 @@
+"""Thread program -> CUDA C++ as TVM prints it: which passes run, and what is checked first.
+
+The text still holds the operation markers and TVM's helper functions; :mod:`tilelang_min.codegen.nvidia.text` replaces
+both.  Nothing here optimises: what ``lower/`` wrote is what is printed, with UNROLLED loops expanded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang_min.codegen.nvidia.header import own_header
+from tilelang_min.errors import CodegenError
+from tilelang_min.program import ThreadProgram
+
+_MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
+_MAX_REGISTERS = "tirx.max_registers"
+
+
+def print_cuda(program: ThreadProgram, *, min_blocks: int | None = None, max_registers: int | None = None) -> str:
+    """The kernel's CUDA C++ with markers, launch bounds included.
+
+    ``min_blocks`` a multiprocessor, or ``max_registers`` a thread, limit register allocation (one of the two).
+    """
+    import tvm
+    from tvm.ir import IRModule
+    from tvm.target import Target
+    from tvm.tirx import transform
+
+    _check_flat(program.function)
+    target = Target({"kind": "cuda", "arch": program.target.arch})
+    attributes: dict[str, Any] = {
+        "global_symbol": program.name,
+        "target": target,
+        "calling_conv": 2,  # CallingConv::kDeviceKernelLaunch
+        "tirx.is_global_func": True,
+    }
+    if min_blocks is not None:
+        attributes[_MIN_BLOCKS] = min_blocks
+    if max_registers is not None:
+        attributes[_MAX_REGISTERS] = max_registers
+    module = IRModule.from_expr(program.function.with_attr(attributes))
+    # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
+    # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
+    for step in (
+        transform.LowerTIRxOpaque(),
+        transform.BF16ComputeLegalize(),
+        transform.VectorizeLoop(True),
+        transform.UnrollLoop(),
+        transform.FP8ComputeLegalize(),
+        transform.FP8StorageLegalize(),
+        transform.BF16StorageLegalize(),
+        transform.LowerIntrin(),
+    ):
+        module = step(module)
+    module = _fold_constants(module)
+    with own_header():
+        text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
+    return text
+
+
+def _fold_constants(module: Any) -> Any:
+    """Sums and products of integer literals, which unrolling leaves behind, as one literal: ``0 * 8 + x`` -> ``x``."""
+    from tvm.tirx import Add, IntImm, Mul
+    from tvm_ffi import structural_map
+
+    def add(node: Any) -> Any:
+        left, right = node.a, node.b
+        if isinstance(right, IntImm):
+            if isinstance(left, IntImm):
+                return IntImm(left.ty, left.value + right.value)
+            if right.value == 0:
+                return left
+        elif isinstance(left, IntImm) and left.value == 0:
+            return right
+        return node
+
+    def multiply(node: Any) -> Any:
+        left, right = node.a, node.b
+        if isinstance(left, IntImm) and isinstance(right, IntImm):
+            return IntImm(left.ty, left.value * right.value)
+        return node
+
+    for variable, function in module.functions.items():
+        body = structural_map(function.body, [(Add, add), (Mul, multiply)])
+        module.update_func(variable, function.with_body(body, span=function.span))
+    return module
+
+
+def _check_flat(function: Any) -> None:
+    from tvm.tirx import AllocBuffer, DeclBuffer
+    from tvm_ffi import structural_walk
+
+    def check(statement: Any) -> None:
+        buffer = statement.buffer
+        if len(buffer.ty.shape) != 1:
+            raise CodegenError(f"buffer {buffer.name} of the thread program has {len(buffer.ty.shape)} dimensions, not one")
+
+    structural_walk(function, ((AllocBuffer, DeclBuffer), check))

@@ -1,0 +1,184 @@
+"""Cubin -> SASS listing, each instruction on its tile operation.
+
+nvdisasm prints the instructions and, in between, the rows of the line table.  The rules by which an instruction gets its
+operation, in order:
+
+1. Code in front of the first row is the prologue and belongs to operation 0, the kernel.
+2. A row whose file and line, or a place it was inlined at, stands for an operation: that operation.
+3. A subroutine inside the kernel's code (ptxas adds them for divisions and square roots) has no rows: it belongs to the one
+   operation that calls it, and to operation 0 where several do.
+4. Anything else is unattributed.
+
+The self-branch and the NOPs that pad the code behind its end are never executed and are left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tilelang_min.codegen.nvidia.lines import OperationLines
+from tilelang_min.codegen.nvidia.sass_classes import classify
+from tilelang_min.errors import CodegenError
+from tilelang_min.program import Instruction, Listing
+
+INSTRUCTION_BYTES = 16
+"""Size of one SASS instruction from Volta on."""
+
+_REMEDY = "install NVIDIA's wheel: python -m pip install nvidia-cuda-nvdisasm"
+_ROW = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_CODE = re.compile(r"\s*/\*(?P<offset>[0-9a-f]+)\*/\s+(?P<text>\S.*?)\s*;")
+_SECTION = re.compile(r"//-{5,} (\S+) +-{5,}")
+_LABEL = re.compile(r"(?P<name>[^\s:]+):")
+_PARTS = re.compile(r"(?:@!?\w+\s+)?(?P<opcode>[\w.]+)\s*(?P<operands>.*)", re.DOTALL)
+_TARGET = re.compile(r"`\((?P<name>[^)]+)\)")
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(slots=True)
+class _Line:
+    """One instruction while it is being read; ``subroutine`` is None in the kernel's own code."""
+
+    offset: int
+    text: str
+    opcode: str
+    operands: str
+    operation: int | None
+    subroutine: str | None
+
+
+def disassemble(cubin: bytes, symbol: str, lines: OperationLines) -> Listing:
+    """The listing of one kernel.  ``symbol`` is the name in the binary.
+
+    Raises CodegenError when nvdisasm is missing or refuses the binary, or when the kernel is not in it.
+    """
+    return read_listing(run_nvdisasm(cubin), symbol, lines)
+
+
+def run_nvdisasm(cubin: bytes) -> str:
+    """nvdisasm's text with the rows of the line table and the places they were inlined at."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        # Dataflow analysis only names the targets of indirect branches, at a fifth of the time.
+        command = [_nvdisasm(), "--print-code", "--print-line-info-inline", "--no-dataflow", file.name]
+        done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        message = done.stderr.decode(errors="replace").strip()
+        raise CodegenError(f"nvdisasm cannot read the cubin: {message}", remedy=_REMEDY)
+    return _OCTAL.sub(lambda match: bytes([int(match[1], 8)]), done.stdout).decode(errors="replace")
+
+
+@cache
+def nvdisasm_version() -> str:
+    """nvdisasm's version, such as ``13.5.37``."""
+    text = subprocess.run([_nvdisasm(), "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"V(\d+(?:\.\d+)+)", text)
+    return found[1] if found else "unknown"
+
+
+@cache
+def _nvdisasm() -> str:
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted(Path(place).glob("*/bin/nvdisasm"), reverse=True):
+            if os.access(path, os.X_OK):
+                return str(path)
+    found = shutil.which("nvdisasm")
+    if found is None:
+        raise CodegenError("nvdisasm, NVIDIA's disassembler, is not installed", remedy=_REMEDY)
+    return found
+
+
+def read_listing(text: str, symbol: str, lines: OperationLines) -> Listing:
+    """The listing in nvdisasm's text (``-c -gi`` or ``-c -g``)."""
+    code, labels = _read_code(text, symbol, lines)
+    if not code:
+        raise CodegenError(f"the cubin holds no code of kernel {symbol}")
+    while code and code[-1].opcode == "NOP":
+        code.pop()
+    if code and code[-1].opcode == "BRA":
+        target = _TARGET.search(code[-1].operands)
+        if target and labels.get(target["name"]) == code[-1].offset:
+            code.pop()
+    _attribute_subroutines(code)
+    return Listing(tuple(_instruction(line, lines) for line in code), "sass", text)
+
+
+def _read_code(text: str, symbol: str, lines: OperationLines) -> tuple[list[_Line], dict[str, int]]:
+    """Instructions of the kernel's section and the offsets of the labels in it."""
+    code: list[_Line] = []
+    labels: dict[str, int] = {}
+    operation: int | None = 0
+    subroutine: str | None = None
+    in_rows = False  # among the lines of one row, innermost place first
+    for line in _section(text, f".text.{symbol}"):
+        if row := _ROW.match(line):
+            found = lines.operation(row["file"], int(row["line"]))
+            operation = found if found is not None or not in_rows else operation
+            in_rows = True
+        elif instruction := _CODE.match(line):
+            in_rows = False
+            parts = _PARTS.fullmatch(instruction["text"])
+            opcode, operands = (parts["opcode"], parts["operands"]) if parts else (instruction["text"], "")
+            offset = int(instruction["offset"], 16)
+            code.append(_Line(offset, instruction["text"], opcode, operands, operation, subroutine))
+        elif label := _LABEL.match(line):
+            labels[label["name"]] = code[-1].offset + INSTRUCTION_BYTES if code else 0
+            if not label["name"].startswith(".") and label["name"] != symbol:
+                subroutine = label["name"]
+    return code, labels
+
+
+def _section(text: str, name: str) -> Iterator[str]:
+    """Lines of one section of nvdisasm's text."""
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("//--") and (heading := _SECTION.match(line)):
+            inside = heading[1] == name
+        elif inside:
+            yield line
+
+
+def _attribute_subroutines(code: list[_Line]) -> None:
+    """Rule 3: callers decide.  A subroutine that only another subroutine calls takes that one's operation."""
+    callers: dict[str, list[_Line]] = {}
+    for line in code:
+        if line.opcode.startswith("CALL") and (target := _TARGET.search(line.operands)):
+            callers.setdefault(target["name"], []).append(line)
+
+    def owner(name: str, seen: frozenset[str]) -> set[int | None]:
+        owners: set[int | None] = set()
+        for caller in callers.get(name, ()):
+            if caller.subroutine is None:
+                owners.add(caller.operation)
+            elif caller.subroutine not in seen:
+                owners |= owner(caller.subroutine, seen | {caller.subroutine})
+        return owners
+
+    decided: dict[str, int | None] = {}
+    for line in code:
+        if line.subroutine is not None:
+            if line.subroutine not in decided:
+                owners = owner(line.subroutine, frozenset({line.subroutine}))
+                decided[line.subroutine] = owners.pop() if len(owners) == 1 else 0
+            line.operation = decided[line.subroutine]
+
+
+def _instruction(line: _Line, lines: OperationLines) -> Instruction:
+    return Instruction(
+        text=line.text,
+        opcode=line.opcode,
+        klass=classify(line.opcode, line.operands),
+        operation=line.operation,
+        line=None if line.operation is None else lines.place(line.operation)[1],
+        offset=line.offset,
+    )
