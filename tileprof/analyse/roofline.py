@@ -1,0 +1,208 @@
+"""Where each case stands below the roof: arithmetic intensity, ceilings, ridge points, attainable and achieved work.
+
+The model is the classic one (Williams, Waterman, Patterson 2009) at the level of device memory:
+``attainable = min(peak, intensity * bandwidth)`` with ``intensity = useful FLOPs / least bytes``, where the least bytes move
+every operand once.  Caches and executed FLOPs are not modelled here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tileprof.analyse.figures import CaseFigures
+from tileprof.store.records import CaseResult, Ceiling, Provenance, Run
+
+BANDWIDTH = "dram.bytes_per_s"
+COMPUTE = "flops_per_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One case.  ``intensity`` in FLOP/byte, ``achieved`` and ``attainable`` in FLOP/s, ``share`` of attainable 0 to 1.
+
+    ``achieved`` is None where the case was not run; its place on the roof is then only a prediction.  ``share`` above 1 is
+    kept: it says that the ceiling belongs to another device or is too low.
+    """
+
+    case: CaseResult
+    flops: float
+    flops_type: str
+    bytes_min: float
+    intensity: float
+    time_ns: float | None
+    achieved: float | None
+    attainable: float | None
+    share: float | None
+    bound: str | None
+    bandwidth: Ceiling | None
+    compute: Ceiling | None
+    dram_bytes: float | None = None
+    dram_intensity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unplotted:
+    """A case that has no place on log axes, and why."""
+
+    case: CaseResult
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """Where a bandwidth meets a peak: ``intensity`` in FLOP/byte above which the peak is the limit."""
+
+    bandwidth: Ceiling
+    compute: Ceiling
+    intensity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Everything about one target of a run."""
+
+    target_name: str
+    target: str
+    bandwidths: tuple[Ceiling, ...]
+    peaks: tuple[Ceiling, ...]
+    other_ceilings: tuple[Ceiling, ...]
+    ridges: tuple[Ridge, ...]
+    points: tuple[Point, ...]
+    unplotted: tuple[Unplotted, ...]
+
+
+def rooflines(run: Run) -> list[Roofline]:
+    """One roofline a target, in the order in which targets appear."""
+    names = {case.target_name: case.target for case in run.cases}
+    return [roofline(run, name, target) for name, target in names.items()]
+
+
+def roofline(run: Run, target_name: str, target: str) -> Roofline:
+    """The roofline of one target: ceilings that name it (or its machine form), and all of its cases."""
+    ceilings = [c for c in run.ceilings if c.target in (target_name, target) and _positive(c.value)]
+    bandwidths = tuple(c for c in ceilings if c.quantity == BANDWIDTH)
+    peaks = tuple(sorted((c for c in ceilings if c.quantity == COMPUTE), key=lambda c: -c.value))
+    others = tuple(c for c in ceilings if c.quantity not in (BANDWIDTH, COMPUTE))
+    ridges = tuple(Ridge(b, p, ridge_intensity(b.value, p.value)) for b in bandwidths for p in peaks)
+    points: list[Point] = []
+    unplotted: list[Unplotted] = []
+    for case in run.cases:
+        if case.target_name == target_name:
+            found = point(case, bandwidths, peaks)
+            if isinstance(found, Point):
+                points.append(found)
+            else:
+                unplotted.append(found)
+    return Roofline(target_name, target, bandwidths, peaks, others, ridges, tuple(points), tuple(unplotted))
+
+
+def ridge_intensity(bytes_per_s: float, flops_per_s: float) -> float:
+    """Intensity in FLOP/byte at which ``bytes_per_s * intensity == flops_per_s``."""
+    return flops_per_s / bytes_per_s
+
+
+def attainable(intensity: float, bytes_per_s: float, flops_per_s: float) -> float:
+    """``min(peak, intensity * bandwidth)`` in FLOP/s."""
+    return min(flops_per_s, intensity * bytes_per_s)
+
+
+def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceiling]) -> Point | Unplotted:
+    """The place of a case, or the reason why it has none."""
+    metadata = case.metadata
+    if not metadata:
+        return Unplotted(case, f"{case.status}: no binary, so no FLOPs or bytes are known")
+    flops_by_type = {key: value for key, value in (metadata.get("flops") or {}).items() if value}
+    flops, bytes_min = float(sum(flops_by_type.values())), metadata.get("bytes_min")
+    if not flops_by_type or not _positive(flops):
+        return Unplotted(case, "no floating-point operations: intensity 0 has no place on a logarithmic axis")
+    if bytes_min is None or not _positive(bytes_min):
+        return Unplotted(case, "the least number of bytes is not known")
+    time_ns = case.timing.median_ns if case.timing is not None and case.timing.samples_ns else None
+    if time_ns is None and case.status not in ("ok", "not_run"):
+        return Unplotted(case, f"{case.status}: {_first_line(case.reason) or 'no measured time'}")
+    if time_ns is not None and not _positive(time_ns):
+        return Unplotted(case, f"the measured time is {time_ns} ns, which cannot be")
+    intensity = flops / bytes_min
+    flops_type = max(flops_by_type, key=lambda key: flops_by_type[key])
+    bandwidth, compute = _preferred(bandwidths), compute_ceiling(metadata, flops_type, peaks)
+    roof = bound = None
+    if bandwidth is not None and compute is not None:
+        roof = attainable(intensity, bandwidth.value, compute.value)
+        bound = "compute" if intensity >= ridge_intensity(bandwidth.value, compute.value) else "memory"
+    achieved = None if time_ns is None else flops / time_ns * 1e9
+    share = achieved / roof if achieved is not None and roof is not None else None
+    dram = _dram_bytes(case)
+    return Point(
+        case=case,
+        flops=flops,
+        flops_type=flops_type,
+        bytes_min=float(bytes_min),
+        intensity=intensity,
+        time_ns=time_ns,
+        achieved=achieved,
+        attainable=roof,
+        share=share,
+        bound=bound,
+        bandwidth=bandwidth,
+        compute=compute,
+        dram_bytes=dram,
+        dram_intensity=flops / dram if dram else None,
+    )
+
+
+def compute_ceiling(metadata: dict[str, Any], flops_type: str, peaks: Sequence[Ceiling]) -> Ceiling | None:
+    """The peak a kernel is held to: matrix units when its listing uses them, else vector units, in its own type.
+
+    Where that ceiling is not known: another matrix ceiling (an accumulator's type names the work, the operands' type the
+    unit), then the vector units in the same type, then in float32 for types narrower than it, which are widened.  None for
+    anything else; the caller sees from ``unit_class`` which one it got.
+    """
+    total = (metadata.get("instructions") or {}).get("total") or {}
+    names = [flops_type] if "." in flops_type else []
+    kind = flops_type.rpartition(".")[2]
+    if total.get("matrix"):
+        names += [f"matrix.{kind}", "matrix.float16"]
+    names.append(f"vector.{kind}")
+    if kind != "float64":
+        names.append("vector.float32")
+    for name in names:
+        found = _preferred([peak for peak in peaks if peak.unit_class == name])
+        if found is not None:
+            return found
+    return None
+
+
+def ceiling_provenance(point: Point) -> Provenance:
+    """Provenance of an attainable figure: derived from the two ceilings."""
+    bandwidth, compute = point.bandwidth, point.compute
+    if bandwidth is None or compute is None:
+        return Provenance("derived", "roofline", "", "no ceilings")
+    kinds = f"{compute.unit_class} ({compute.provenance.kind}), {bandwidth.quantity} ({bandwidth.provenance.kind})"
+    return Provenance("derived", "roofline", "", f"min(peak, intensity x bandwidth) from {kinds}")
+
+
+def _preferred(ceilings: Sequence[Ceiling]) -> Ceiling | None:
+    """A measured ceiling before a datasheet one: what code has reached before what none does."""
+    ordered = sorted(ceilings, key=lambda c: (c.provenance.kind != "measured", -c.value))
+    return ordered[0] if ordered else None
+
+
+def _dram_bytes(case: CaseResult) -> float | None:
+    figures = CaseFigures(case)
+    read = figures.of_case("dram.read_bytes", "measured")
+    write = figures.of_case("dram.write_bytes", "measured")
+    if read is None or write is None:
+        return None
+    moved = read.value + write.value
+    return moved if _positive(moved) else None
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else ""
