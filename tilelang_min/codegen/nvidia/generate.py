@@ -70,7 +70,9 @@ def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
         if kind is None:
             raise CodegenError(f"unknown option {name!r} for a CUDA target", remedy=f"known are {', '.join(OPTIONS)}")
         if type(value) is not kind:
-            raise CodegenError(f"option {name} is {value!r}", remedy=f"give {'a truth value' if kind is bool else 'a number'}")
+            raise CodegenError(
+                f"option {name} is {value!r}", remedy=f"give {'a truth value' if kind is bool else 'a number'}"
+            )
     if "min_blocks" in chosen and "max_registers" in chosen:
         raise CodegenError("min_blocks and max_registers exclude each other", remedy="give one of the two")
     return chosen

@@ -1,8 +1,9 @@
 """Which source line stands for which tile operation in the line table of a cubin.
 
-A line table knows a file and a line, no operation.  An operation gets its own line of the author's file where it is the
-first on that line; every later operation of the same line gets the file name with ``#op<id>`` behind it, so that two
-statements on one line stay apart.
+A line table knows a file and a line, no operation.  An operation gets the author's file and line where no operation before
+it has that line number.  Every other one gets a place of its own: the file name with ``#op<id>`` behind it, and line
+``STAND_IN_LINE + id``.  The number must differ too, whatever the file: ptxas starts no new row of its table when the next
+instruction comes from another file but from the same line number (ptxas 13.5).
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import re
 from collections.abc import Iterable
 
 from tilelang_min.program import TileOperation
+
+STAND_IN_LINE = 1_000_000
+"""Beyond the lines of any author's file."""
 
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
 
@@ -21,10 +25,14 @@ class OperationLines:
     def __init__(self, operations: Iterable[TileOperation]) -> None:
         self._places: dict[int, tuple[str, int]] = {}
         self._operations: dict[tuple[str, int], int] = {}
+        self._source_lines: dict[int, int] = {}
+        taken: set[int] = set()
         for operation in sorted(operations, key=lambda item: item.id):
             file, line = _file_name(operation.location.file), operation.location.line
-            if (file, line) in self._operations:
-                file = f"{file}#op{operation.id}"
+            self._source_lines[operation.id] = line
+            if line in taken:
+                file, line = f"{file}#op{operation.id}", STAND_IN_LINE + operation.id
+            taken.add(line)
             self._places[operation.id] = (file, line)
             self._operations[file, line] = operation.id
 
@@ -35,6 +43,10 @@ class OperationLines:
     def operation(self, file: str, line: int) -> int | None:
         """The operation that a row of the line table belongs to, or None."""
         return self._operations.get((file, line))
+
+    def source_line(self, operation: int) -> int:
+        """The author's line of an operation."""
+        return self._source_lines[operation]
 
 
 def _file_name(file: str) -> str:

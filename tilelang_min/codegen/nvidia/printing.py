@@ -93,6 +93,8 @@ def _check_flat(function: Any) -> None:
     def check(statement: Any) -> None:
         buffer = statement.buffer
         if len(buffer.ty.shape) != 1:
-            raise CodegenError(f"buffer {buffer.name} of the thread program has {len(buffer.ty.shape)} dimensions, not one")
+            raise CodegenError(
+                f"buffer {buffer.name} of the thread program has {len(buffer.ty.shape)} dimensions, not one"
+            )
 
     structural_walk(function, ((AllocBuffer, DeclBuffer), check))

@@ -38,7 +38,7 @@ _ROW = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _CODE = re.compile(r"\s*/\*(?P<offset>[0-9a-f]+)\*/\s+(?P<text>\S.*?)\s*;")
 _SECTION = re.compile(r"//-{5,} (\S+) +-{5,}")
 _LABEL = re.compile(r"(?P<name>[^\s:]+):")
-_PARTS = re.compile(r"(?:@!?\w+\s+)?(?P<opcode>[\w.]+)\s*(?P<operands>.*)", re.DOTALL)
+_PARTS = re.compile(r"(?:(?P<predicate>@!?\w+)\s+)?(?P<opcode>[\w.]+)\s*(?P<operands>.*)", re.DOTALL)
 _TARGET = re.compile(r"`\((?P<name>[^)]+)\)")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
@@ -49,6 +49,7 @@ class _Line:
 
     offset: int
     text: str
+    predicate: str
     opcode: str
     operands: str
     operation: int | None
@@ -128,9 +129,19 @@ def _read_code(text: str, symbol: str, lines: OperationLines) -> tuple[list[_Lin
         elif instruction := _CODE.match(line):
             in_rows = False
             parts = _PARTS.fullmatch(instruction["text"])
-            opcode, operands = (parts["opcode"], parts["operands"]) if parts else (instruction["text"], "")
-            offset = int(instruction["offset"], 16)
-            code.append(_Line(offset, instruction["text"], opcode, operands, operation, subroutine))
+            if parts is None:
+                raise CodegenError(f"a line of nvdisasm's listing is not understood: {line.strip()}")
+            code.append(
+                _Line(
+                    offset=int(instruction["offset"], 16),
+                    text=instruction["text"],
+                    predicate=parts["predicate"] or "",
+                    opcode=parts["opcode"],
+                    operands=parts["operands"],
+                    operation=operation,
+                    subroutine=subroutine,
+                )
+            )
         elif label := _LABEL.match(line):
             labels[label["name"]] = code[-1].offset + INSTRUCTION_BYTES if code else 0
             if not label["name"].startswith(".") and label["name"] != symbol:
@@ -177,8 +188,8 @@ def _instruction(line: _Line, lines: OperationLines) -> Instruction:
     return Instruction(
         text=line.text,
         opcode=line.opcode,
-        klass=classify(line.opcode, line.operands),
+        klass=classify(line.opcode, line.operands, line.predicate),
         operation=line.operation,
-        line=None if line.operation is None else lines.place(line.operation)[1],
+        line=None if line.operation is None else lines.source_line(line.operation),
         offset=line.offset,
     )

@@ -32,8 +32,8 @@ _CLASS = _table(
         "convert": "F2F F2I F2FP F2IP I2F I2FP I2I I2IP FRND UF2F UF2FP UF2I UI2F UI2FP UFRND".split(),
         "special": ["MUFU"],
         "move": (
-            "MOV MOV32I MOVM SEL FSEL PRMT SHFL UMOV USEL UFSEL UPRMT R2UR R2P P2R UP2UR UR2UP B2R R2B S2R S2UR CS2R CS2UR GETLMEMBASE "
-            "VOTE VOTEU MATCH REDUX CREDUX ELECT UGETNEXTWORKID"
+            "MOV MOV32I MOVM SEL FSEL PRMT SHFL UMOV USEL UFSEL UPRMT R2UR R2P P2R UP2UR UR2UP B2R R2B S2R S2UR "
+            "CS2R CS2UR GETLMEMBASE VOTE VOTEU MATCH REDUX CREDUX ELECT UGETNEXTWORKID"
         ).split(),
         "global_load": "LD LDG TEX TLD TLD4 SULD".split(),
         "global_store": "ST STG RED REDG ATOM ATOMG SUST SURED SUATOM".split(),  # an atomic that returns a value too
@@ -55,12 +55,15 @@ _CLASS = _table(
 )
 
 
-def classify(opcode: str, operands: str) -> str:
-    """The class of one instruction.
+def classify(opcode: str, operands: str, predicate: str = "") -> str:
+    """The class of one instruction; ``predicate`` such as ``@!P0``, empty where there is none.
 
-    Two opcodes do not mean what they are named after: integer multiply-adds and packed half adds that only move or
-    convert a value (``IMAD.MOV.U32``, ``HFMA2 R5, -RZ, RZ, ..``, ``HADD2.F32 R3, -RZ, R6.H0_H0``).
+    Some do not mean what they are named after: integer multiply-adds and packed half adds that only move or convert a
+    value (``IMAD.MOV.U32``, ``HFMA2 R5, -RZ, RZ, ..``, ``HADD2.F32 R3, -RZ, R6.H0_H0``), and instructions that are never
+    executed and only take up time (``@!PT LDS RZ, [RZ]`` in front of LDGSTS on sm_90), which are ``other``.
     """
+    if predicate in ("@!PT", "@!UPT"):
+        return "other"
     base, _, modifiers = opcode.partition(".")
     if base == "IMAD" and modifiers.startswith("MOV"):
         return "move"
