@@ -1,0 +1,362 @@
+"""Expressions of a kernel: Python syntax -> Python constants, TVM expressions, tiles and accesses."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx
+
+from tilelang_min.errors import LanguageError, ShapeError, TileLangError
+from tilelang_min.frontend.source import KernelSource
+from tilelang_min.frontend.values import (
+    Access,
+    as_expression,
+    common_type,
+    constant,
+    convert,
+    dtype_of,
+    is_expression,
+)
+from tilelang_min.ir.nodes import Buffer
+from tilelang_min.language import DTYPES, Construct
+from tilelang_min.language.types import DTYPE_ALIASES
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+_COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], Any]] = {
+    ast.Lt: (operator.lt, tirx.LT),
+    ast.LtE: (operator.le, tirx.LE),
+    ast.Gt: (operator.gt, tirx.GT),
+    ast.GtE: (operator.ge, tirx.GE),
+    ast.Eq: (operator.eq, tirx.EQ),
+    ast.NotEq: (operator.ne, tirx.NE),
+}
+
+_UNARY_MATH = {"exp": tirx.exp, "exp2": tirx.exp2, "log": tirx.log, "sqrt": tirx.sqrt, "rsqrt": tirx.rsqrt, "abs": tirx.abs}
+
+
+def normal_dtype(name: Any) -> str | None:
+    """The data type that ``name`` means, or None."""
+    if not isinstance(name, str):
+        return None
+    name = DTYPE_ALIASES.get(name, name)
+    return name if name in DTYPES else None
+
+
+class Evaluator:
+    """Evaluates expression nodes in a stack of name tables; the outermost holds the function's own surroundings."""
+
+    def __init__(self, source: KernelSource, names: dict[str, Any]) -> None:
+        self.source = source
+        self.frames: list[dict[str, Any]] = [names]
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def lookup(self, node: ast.Name) -> Any:
+        """Value of a name, innermost first."""
+        for frame in reversed(self.frames):
+            if node.id in frame:
+                return frame[node.id]
+        if hasattr(builtins, node.id):
+            return getattr(builtins, node.id)
+        known = [name for frame in self.frames[1:] for name in frame]
+        near = difflib.get_close_matches(node.id, known, n=1)
+        raise self.error(node, f"the name {node.id!r} is not defined here", f"did you mean {near[0]!r}?" if near else None)
+
+    def bind(self, name: str, value: Any) -> None:
+        """Give ``name`` a value in the innermost table."""
+        self.frames[-1][name] = value
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def error(
+        self, node: ast.AST, message: str, remedy: str | None = None, kind: type[LanguageError] = LanguageError
+    ) -> LanguageError:
+        """An error that points at ``node``."""
+        return kind(message, location=self.source.location(node), remedy=remedy)
+
+    # -- evaluation ------------------------------------------------------------------------------------------------
+
+    def raw(self, node: ast.expr) -> Any:
+        """Any value: constant, construct, tile, access, expression, tuple."""
+        method = getattr(self, f"_eval_{type(node).__name__}", None)
+        if method is None:
+            raise self.error(
+                node,
+                f"{type(node).__name__} expressions are not part of the tile language",
+                "use arithmetic, comparisons, tile accesses and the T.* functions",
+            )
+        return method(node)
+
+    def value(self, node: ast.expr) -> Any:
+        """A number or expression; a full tile access is read."""
+        return self.as_value(node, self.raw(node))
+
+    def as_value(self, node: ast.AST, result: Any) -> Any:
+        """Turn an access into the element it reads; tiles and other objects are errors."""
+        if isinstance(result, Access):
+            return self.load(node, result)
+        if isinstance(result, Buffer):
+            raise self.error(
+                node,
+                f"{result.name} is a whole tile where one value is needed",
+                f"index it inside T.Parallel: {result.name}[{', '.join('ijkl'[: len(result.shape)])}]",
+            )
+        if is_expression(result) or isinstance(result, (bool, int, float)):
+            return result
+        raise self.error(node, f"a number or expression is needed here, not {type(result).__name__}")
+
+    def load(self, node: ast.AST, access: Access) -> Any:
+        """The element that ``access`` names."""
+        if access.has_slice:
+            raise self.error(
+                node, f"a slice of {access.buffer.name} cannot be used as one value", "slices belong in T.copy and T.gemm"
+            )
+        return access.buffer.var[tuple(as_expression(index) for index in access.indices)]
+
+    def integer(self, node: ast.expr, what: str, minimum: int | None = None) -> int:
+        """A compile-time integer, or an error naming ``what``."""
+        number = constant(self.value(node))
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise self.error(
+                node, f"{what} must be an integer known at compile time", "pass it as an argument of the kernel's factory"
+            )
+        if minimum is not None and number < minimum:
+            raise self.error(node, f"{what} is {number}, it must be at least {minimum}")
+        return number
+
+    def _eval_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def _eval_Name(self, node: ast.Name) -> Any:
+        return self.lookup(node)
+
+    def _eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.raw(element) for element in node.elts)
+
+    def _eval_List(self, node: ast.List) -> Any:
+        return tuple(self.raw(element) for element in node.elts)
+
+    def _eval_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.raw(node.value)
+        if isinstance(owner, Buffer):
+            if node.attr == "shape":
+                return owner.shape
+            if node.attr == "dtype":
+                return owner.dtype
+            raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
+        try:
+            return getattr(owner, node.attr)
+        except AttributeError as error:
+            raise self.error(node, str(error)) from error
+
+    def _eval_Subscript(self, node: ast.Subscript) -> Any:
+        owner = self.raw(node.value)
+        if not isinstance(owner, Buffer):
+            if isinstance(owner, Access):
+                raise self.error(node, "an element cannot be indexed again", "write all indices in one pair of brackets: A[i, j]")
+            key = self.raw(node.slice)
+            try:
+                return owner[key]
+            except (TypeError, KeyError, IndexError) as error:
+                raise self.error(node, f"cannot index this value: {error}") from error
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != len(owner.shape):
+            raise self.error(
+                node,
+                f"{owner.name} has {len(owner.shape)} dimension{'s' if len(owner.shape) != 1 else ''} "
+                f"{owner.shape}, but {len(parts)} {'indices are' if len(parts) != 1 else 'index is'} given",
+                f"write {owner.name}[{', '.join('ijklmn'[: len(owner.shape)])}]",
+                ShapeError,
+            )
+        return Access(owner, tuple(self._index(part, extent) for part, extent in zip(parts, owner.shape, strict=True)))
+
+    def _index(self, node: ast.expr, extent: int) -> Any:
+        if not isinstance(node, ast.Slice):
+            value = self.value(node)
+            if isinstance(value, float) or (is_expression(value) and not dtype_of(value).endswith("int32")):
+                raise self.error(node, "an index must be an integer", "use // instead of /")
+            return value
+        if node.step is not None:
+            raise self.error(node.step, "slices have no step in the tile language", "copy a dense box and index it in T.Parallel")
+        start = 0 if node.lower is None else self.value(node.lower)
+        stop = extent if node.upper is None else self.value(node.upper)
+        return (start, stop)
+
+    def _eval_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.value(node.left), self.value(node.right)
+        function = _ARITHMETIC.get(type(node.op))
+        if function is None:
+            raise self.error(node, f"operator {type(node.op).__name__} is not part of the tile language")
+        if not is_expression(left) and not is_expression(right):
+            try:
+                return function(left, right)
+            except ZeroDivisionError as error:
+                raise self.error(node, "division by zero in a compile-time expression") from error
+        if isinstance(node.op, ast.Pow):
+            return self._power(node, left, right)
+        left, right = common_type(left, right)
+        floating = dtype_of(left).startswith("float")
+        if floating and isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)):
+            raise self.error(node, f"{type(node.op).__name__} needs integers, not {dtype_of(left)}")
+        if isinstance(node.op, ast.Div):
+            if not floating:
+                raise self.error(node, "/ on integers would give a float", "use // for whole numbers or T.cast(x, 'float32')")
+            return tirx.Div(left, right)
+        return function(left, right)
+
+    def _power(self, node: ast.BinOp, base: Any, exponent: Any) -> Any:
+        number = constant(exponent)
+        if isinstance(number, int) and 1 <= number <= 8:
+            result = base
+            for _ in range(number - 1):
+                result = result * base
+            return result
+        raise self.error(node, "only powers with a constant exponent from 1 to 8 are supported", "use T.exp2(y * log2(x))")
+
+    def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        operand = self.value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return tirx.Not(convert(operand, "bool")) if is_expression(operand) else not operand
+        if isinstance(node.op, ast.USub):
+            if not is_expression(operand):
+                return -operand
+            zero = as_expression(0, dtype_of(operand))
+            return tirx.Sub(zero, operand)
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        raise self.error(node, "operator ~ is not part of the tile language")
+
+    def _eval_Compare(self, node: ast.Compare) -> Any:
+        values = [self.value(node.left), *(self.value(item) for item in node.comparators)]
+        parts = []
+        for op, left, right in zip(node.ops, values, values[1:], strict=False):
+            if type(op) not in _COMPARE:
+                raise self.error(node, f"comparison {type(op).__name__} is not part of the tile language")
+            plain, symbolic = _COMPARE[type(op)]
+            if is_expression(left) or is_expression(right):
+                parts.append(symbolic(*common_type(left, right)))
+            else:
+                parts.append(plain(left, right))
+        return self._combine(parts, all_of=True)
+
+    def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._combine([self.value(item) for item in node.values], all_of=isinstance(node.op, ast.And))
+
+    @staticmethod
+    def _combine(parts: list[Any], *, all_of: bool) -> Any:
+        symbolic = [part for part in parts if is_expression(part)]
+        plain = [bool(part) for part in parts if not is_expression(part)]
+        if all_of and not all(plain):
+            return False
+        if not all_of and any(plain):
+            return True
+        if not symbolic:
+            return all_of
+        result = convert(symbolic[0], "bool")
+        for part in symbolic[1:]:
+            result = (tirx.And if all_of else tirx.Or)(result, convert(part, "bool"))
+        return result
+
+    def _eval_IfExp(self, node: ast.IfExp) -> Any:
+        condition = self.value(node.test)
+        if not is_expression(condition):
+            return self.raw(node.body if condition else node.orelse)
+        return self._select(condition, self.value(node.body), self.value(node.orelse))
+
+    @staticmethod
+    def _select(condition: Any, then: Any, otherwise: Any) -> Any:
+        if not is_expression(condition):
+            return then if condition else otherwise
+        then, otherwise = common_type(then, otherwise)
+        return tirx.if_then_else(convert(condition, "bool"), then, otherwise)
+
+    def _eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        raise self.error(node, "f-strings are not part of the tile language")
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def _eval_Call(self, node: ast.Call) -> Any:
+        function = self.raw(node.func)
+        if isinstance(function, Construct):
+            if function.kind != "math":
+                place = {"alloc": "on the right of an assignment", "loop": "as the iterable of a for loop"}
+                raise self.error(
+                    node,
+                    f"T.{function.name} cannot be used inside an expression",
+                    f"use it {place.get(function.kind, 'as a statement of its own')}: {function.signature}",
+                )
+            return self._math(node, function)
+        if not callable(function):
+            raise self.error(node, "this value cannot be called")
+        arguments = [self.raw(argument) for argument in node.args]
+        keywords = {keyword.arg: self.raw(keyword.value) for keyword in node.keywords if keyword.arg}
+        arguments = [self.load(node, item) if isinstance(item, Access) else item for item in arguments]
+        if function in (builtins.max, builtins.min) and any(is_expression(item) for item in arguments):
+            name = "max" if function is builtins.max else "min"
+            raise self.error(node, f"Python's {name} cannot compare expressions", f"use T.{name}")
+        try:
+            return function(*arguments, **keywords)
+        except TileLangError:
+            raise
+        except Exception as error:
+            raise self.error(node, f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}") from error
+
+    def _math(self, node: ast.Call, function: Construct) -> Any:
+        arguments = list(node.args)
+        if node.keywords:
+            raise self.error(node, f"T.{function.name} takes no keyword arguments", f"write {function.signature}")
+        expected = {"if_then_else": 3, "max": 2, "min": 2, "cast": 2}.get(function.name, 1)
+        if len(arguments) != expected:
+            raise self.error(
+                node, f"T.{function.name} takes {expected} argument(s), {len(arguments)} given", f"write {function.signature}"
+            )
+        if function.name == "infinity":
+            return tirx.infinity(self.dtype(arguments[0]))
+        if function.name == "cast":
+            return convert(self.value(arguments[0]), self.dtype(arguments[1]))
+        values = [self.value(argument) for argument in arguments]
+        if function.name == "if_then_else":
+            return self._select(*values)
+        if function.name in ("max", "min"):
+            if not any(is_expression(value) for value in values):
+                return (max if function.name == "max" else min)(values)
+            return (tirx.Max if function.name == "max" else tirx.Min)(*common_type(*values))
+        operand = as_expression(values[0], None if is_expression(values[0]) else "float32")
+        if function.name != "abs" and not dtype_of(operand).startswith("float"):
+            raise self.error(node, f"T.{function.name} needs a floating-point value, not {dtype_of(operand)}", "use T.cast first")
+        return _UNARY_MATH[function.name](operand)
+
+    def dtype(self, node: ast.expr) -> str:
+        """A data type name, or an error with the nearest valid word."""
+        value = self.raw(node)
+        found = normal_dtype(value)
+        if found is None:
+            near = difflib.get_close_matches(str(value), list(DTYPES), n=1)
+            raise self.error(
+                node,
+                f"{value!r} is not a supported data type",
+                f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(DTYPES)}",
+            )
+        return found
+
+
+__all__ = ["Evaluator", "normal_dtype"]

@@ -1,0 +1,223 @@
+"""Tile statements (allocation, copy, fill, matrix product, element assignment) and the table of operations."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, tirx
+
+from tilelang_min.errors import LanguageError, ShapeError
+from tilelang_min.frontend.evaluate import Evaluator
+from tilelang_min.frontend.regions import copy_regions, tile_region
+from tilelang_min.frontend.source import KernelSource
+from tilelang_min.frontend.values import constant, convert, is_expression
+from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Gemm, Statement
+from tilelang_min.language import Construct
+from tilelang_min.program import TileOperation
+
+
+class StatementParser:
+    """State of one kernel being read: its tiles and operations, and the statements that need no control flow."""
+
+    def __init__(self, source: KernelSource, evaluator: Evaluator) -> None:
+        self.source = source
+        self.evaluator = evaluator
+        self.buffers: list[Buffer] = []
+        self.parameters: list[Buffer] = []
+        self.operations: list[TileOperation] = []
+        self.parents: list[int] = []
+        self.parallel_operation: int | None = None
+        self._names: set[str] = {"bx", "by", "bz"}
+
+    def error(self, node: ast.AST, message: str, remedy: str | None = None, kind: type[LanguageError] = LanguageError) -> LanguageError:
+        """An error that points at ``node``."""
+        return self.evaluator.error(node, message, remedy, kind)
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    def operation(self, node: ast.AST, kind: str, label: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> int:
+        """Enter a tile operation in the table; returns its id."""
+        number = len(self.operations)
+        parent = self.parents[-1] if self.parents else (0 if number else None)
+        self.operations.append(TileOperation(number, kind, label, self.source.location(node), parent, reads, writes))
+        return number
+
+    def set_buffers(self, operation: int, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
+        """Name the buffers of an operation once its body is known."""
+        self.operations[operation] = dataclasses.replace(self.operations[operation], reads=reads, writes=writes)
+
+    @contextmanager
+    def inside(self, operation: int) -> Iterator[None]:
+        """Operations entered meanwhile have ``operation`` as parent."""
+        self.parents.append(operation)
+        try:
+            yield
+        finally:
+            self.parents.pop()
+
+    # -- tiles -----------------------------------------------------------------------------------------------------
+
+    def unique(self, name: str) -> str:
+        """``name``, with a number when it is taken: names of tiles and loop variables are unique in a kernel."""
+        candidate, number = name, 1
+        while candidate in self._names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self._names.add(candidate)
+        return candidate
+
+    def buffer(self, node: ast.AST, name: str, shape: tuple[int, ...], dtype: str, scope: str) -> Buffer:
+        """A new tile or parameter."""
+        if scope == "global":
+            self._names.add(name)
+        var = tirx.decl_buffer(shape, dtype, name, scope="global" if scope == "global" else "local")
+        made = Buffer(name, shape, dtype, scope, self.source.location(node), var)
+        if scope == "global":
+            self.evaluator.bind(name, made)
+            self.parameters.append(made)
+        else:
+            self.buffers.append(made)
+        return made
+
+    def buffer_of(self, var: Any) -> Buffer:
+        """The tile that a TVM buffer stands for."""
+        return next(item for item in (*self.parameters, *self.buffers) if item.var.same_as(var))
+
+    def allocate(self, call: ast.Call, function: Construct, name: str) -> Buffer:
+        """``T.alloc_shared(shape, dtype)`` and its relatives."""
+        arguments = {**dict(zip(("shape", "dtype"), call.args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
+        if set(arguments) - {"shape", "dtype"} or "shape" not in arguments or len(call.args) > 2:
+            raise self.error(call, f"T.{function.name} takes a shape and a data type", f"write {function.signature}")
+        node = arguments["shape"]
+        items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else None
+        if items is None:
+            value = self.evaluator.raw(node)
+            shape = value if isinstance(value, tuple) else (self.evaluator.integer(node, "an extent of a tile", 1),)
+        else:
+            shape = tuple(self.evaluator.integer(item, "an extent of a tile", 1) for item in items)
+        if not shape or any(not isinstance(extent, int) or extent < 1 for extent in shape):
+            raise self.error(node, f"{shape} is not a shape of positive integers", kind=ShapeError)
+        dtype = self.evaluator.dtype(arguments["dtype"]) if "dtype" in arguments else "float32"
+        return self.buffer(call, self.unique(name), shape, dtype, function.name.removeprefix("alloc_"))
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def call(self, node: ast.Call) -> Statement:
+        """A tile statement."""
+        function = self.evaluator.raw(node.func)
+        if not isinstance(function, Construct) or function.kind != "statement":
+            hint = f"write {function.signature}" if isinstance(function, Construct) else "use T.copy, T.gemm, T.fill or T.clear"
+            raise self.error(node, f"{self.source.segment(node.func)} is not a tile statement", hint)
+        method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]
+        return method(node, function)
+
+    def arguments(self, node: ast.Call, function: Construct, names: tuple[str, ...], required: int) -> dict[str, ast.expr]:
+        """Positional and keyword arguments by name, checked against the construct's signature."""
+        if len(node.args) > len(names):
+            raise self.error(node, f"T.{function.name} takes at most {len(names)} arguments", f"write {function.signature}")
+        given = dict(zip(names, node.args, strict=False))
+        for keyword in node.keywords:
+            if keyword.arg not in names:
+                raise self.error(node, f"T.{function.name} has no argument {keyword.arg!r}", f"write {function.signature}")
+            given[keyword.arg] = keyword.value
+        missing = [name for name in names[:required] if name not in given]
+        if missing:
+            raise self.error(node, f"T.{function.name} needs {', '.join(missing)}", f"write {function.signature}")
+        return given
+
+    def copy(self, node: ast.Call, function: Construct) -> Statement:
+        """``T.copy(source, target)``."""
+        given = self.arguments(node, function, ("source", "target"), 2)
+        source, target = copy_regions(self.evaluator, given["source"], given["target"])
+        if source.buffer is target.buffer:
+            raise self.error(node, f"{source.buffer.name} is copied onto itself", "copy through another tile")
+        if "local" in (source.buffer.scope, target.buffer.scope):
+            raise self.error(node, "a local tile belongs to one thread and cannot be copied as a block", "use T.alloc_fragment")
+        operation = self.operation(
+            node, "copy", self.source.segment(node), (source.buffer.name,), (target.buffer.name,)
+        )
+        return Copy(operation, source, target)
+
+    def fill(self, node: ast.Call, function: Construct) -> Statement:
+        """``T.fill(buffer, value)`` and ``T.clear(buffer)``."""
+        clear = function.name == "clear"
+        given = self.arguments(node, function, ("buffer",) if clear else ("buffer", "value"), 1 if clear else 2)
+        value = self.evaluator.raw(given["buffer"])
+        rank = len(value.shape) if isinstance(value, Buffer) else len(getattr(value, "indices", ()))
+        region = tile_region(self.evaluator, given["buffer"], f"the tile of T.{function.name}", rank)
+        filled: Expr = 0 if clear else self.evaluator.value(given["value"])
+        operation = self.operation(node, "fill", self.source.segment(node), (), (region.buffer.name,))
+        return Fill(operation, region, convert(filled, region.buffer.dtype))
+
+    def gemm(self, node: ast.Call, function: Construct) -> Statement:
+        """``T.gemm(A, B, C, transpose_A, transpose_B, clear_accum)``."""
+        names = ("A", "B", "C", "transpose_A", "transpose_B", "clear_accum")
+        given = self.arguments(node, function, names, 3)
+        a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
+        flags = {name: bool(constant(self.evaluator.value(given[name]))) for name in names[3:] if name in given}
+        transpose_a, transpose_b = flags.get("transpose_A", False), flags.get("transpose_B", False)
+        for name, region, scope in (("A", a, "shared"), ("B", b, "shared"), ("C", c, "fragment")):
+            if region.buffer.scope != scope:
+                raise self.error(
+                    given[name],
+                    f"{name} of T.gemm must be a {scope} tile, {region.buffer.name} is {region.buffer.scope}",
+                    f"allocate it with T.alloc_{scope}" + ("" if name == "C" else " and T.copy into it"),
+                )
+        if c.extents != c.buffer.shape:
+            raise self.error(given["C"], "C of T.gemm must be a whole fragment, not a slice of one")
+        m, k = a.extents[::-1] if transpose_a else a.extents
+        k2, n = b.extents[::-1] if transpose_b else b.extents
+        if (m, n) != c.extents or k != k2:
+            raise self.error(
+                node,
+                f"the tiles of T.gemm do not fit: A is {m}x{k}, B is {k2}x{n}, C is {c.extents[0]}x{c.extents[1]}",
+                "A is MxK, B is KxN, C is MxN; slice a padded tile to the part that counts: A_shared[:, 0:block_K]",
+                ShapeError,
+            )
+        if a.buffer.dtype != b.buffer.dtype:
+            raise self.error(node, f"A is {a.buffer.dtype} and B is {b.buffer.dtype}", "give both the same data type")
+        if not a.buffer.dtype.startswith("float") or c.buffer.dtype != "float32":
+            raise self.error(
+                node,
+                f"T.gemm of {a.buffer.dtype} into {c.buffer.dtype} is not supported by this version",
+                "use float16 or float32 operands and a float32 accumulator",
+            )
+        names_read = (a.buffer.name, b.buffer.name, c.buffer.name)
+        operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))
+        return Gemm(operation, a, b, c, transpose_a, transpose_b, flags.get("clear_accum", False), m, n, k)
+
+    def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:
+        """``buffer[indices] = value``; outside T.Parallel it is an operation of its own."""
+        if not is_expression(value) and not isinstance(value, (bool, int, float)):
+            raise self.error(node, "only numbers and expressions can be assigned to an element")
+        converted = convert(value, buffer.dtype)
+        if self.parallel_operation is not None:
+            return Assign(self.parallel_operation, buffer, indices, converted)
+        if buffer.scope == "fragment" or any(self.buffer_of(var).scope == "fragment" for var in self.reads(converted)):
+            raise self.error(
+                node, "an element of a fragment belongs to one thread and is used inside T.Parallel", "write a T.Parallel nest"
+            )
+        reads = tuple(sorted({self.buffer_of(var).name for var in self.reads(converted)}))
+        operation = self.operation(node, "store", self.source.segment(node), reads, (buffer.name,))
+        return Assign(operation, buffer, indices, converted)
+
+    def reads(self, value: Any) -> list[Any]:
+        """TVM buffers that an expression reads."""
+        if not is_expression(value):
+            return []
+        found: list[Any] = []
+        tvm_ffi.structural_walk(value, (ir.TensorLoad, lambda load: _keep(found, load.source)))
+        return found
+
+
+def _keep(found: list[Any], var: Any) -> None:
+    if not any(var.same_as(other) for other in found):
+        found.append(var)
+
+
+__all__ = ["StatementParser"]

@@ -1,0 +1,200 @@
+"""Nodes of the tile program.
+
+A :class:`TileProgram` holds statements in source order.  Each names the tile operation it belongs to.  Expressions (offsets,
+values, conditions) are TVM expressions in which a tile is read as a ``BufferLoad`` of :attr:`Buffer.var`; block indices and loop
+variables are TVM variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilelang_min.program import SourceLocation, TileOperation
+
+Expr = Any
+"""A TVM expression, or a Python number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A tile or a tensor.  ``scope``: ``global`` (parameter), ``shared``, ``fragment`` (registers of all threads), ``local``.
+
+    ``shape`` in elements; ``var`` is the TVM buffer with that shape, by which expressions refer to it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scope: str
+    location: SourceLocation
+    var: Any = field(repr=False)
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of one copy of the tile."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A box inside a buffer: ``offsets`` (expressions) and ``extents`` (integers), one for each dimension."""
+
+    buffer: Buffer
+    offsets: tuple[Expr, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def tile_extents(self) -> tuple[int, ...]:
+        """Extents without the dimensions of extent 1, by which the two sides of a copy are matched."""
+        return tuple(extent for extent in self.extents if extent != 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """Base of all statements; ``operation`` is the id of the tile operation."""
+
+    operation: int
+
+
+@dataclass(frozen=True, eq=False)
+class Copy(Statement):
+    """``target[...] = source[...]``; ``asynchronous`` copies complete at a later :class:`AsyncWait`.
+
+    ``target_stage`` and ``source_stage`` select the copy of a multi-stage shared tile (an expression; None: there is one).
+    """
+
+    source: Region
+    target: Region
+    asynchronous: bool = False
+    source_stage: Expr = None
+    target_stage: Expr = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fill(Statement):
+    """Every element of ``region`` becomes ``value``."""
+
+    region: Region
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Gemm(Statement):
+    """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared, c a fragment.
+
+    ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.
+    """
+
+    a: Region
+    b: Region
+    c: Region
+    transpose_a: bool
+    transpose_b: bool
+    clear: bool
+    m: int
+    n: int
+    k: int
+    a_stage: Expr = None
+    b_stage: Expr = None
+
+
+@dataclass(frozen=True, eq=False)
+class Assign(Statement):
+    """``buffer[indices] = value``, one element."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Parallel(Statement):
+    """An element-wise nest: ``body`` runs once for each point of ``extents``, in no order."""
+
+    variables: tuple[Any, ...]
+    extents: tuple[int, ...]
+    body: tuple[Assign, ...]
+    stages: dict[str, Expr] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Statement):
+    """``for variable in range(start, start + extent)``; ``kind`` is ``serial``, ``unroll`` or ``pipelined``."""
+
+    variable: Any
+    start: Expr
+    extent: Expr
+    kind: str
+    body: tuple[Statement, ...]
+    stages: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional(Statement):
+    """``if condition`` on block or loop indices (the same for all threads of a block)."""
+
+    condition: Expr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Barrier(Statement):
+    """All threads of the block meet; what was written to shared memory before is seen after."""
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncCommit(Statement):
+    """Close a group of asynchronous copies."""
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncWait(Statement):
+    """Wait until at most ``pending`` groups of asynchronous copies are unfinished."""
+
+    pending: int
+
+
+@dataclass(frozen=True, eq=False)
+class TileProgram:
+    """A kernel in tiles: parameters, grid, threads, tiles, and statements in order.
+
+    ``block_variables`` are (bx, by, bz).  ``stages`` says how many copies a shared buffer has (by name; absent: one).
+    """
+
+    name: str
+    parameters: tuple[Buffer, ...]
+    grid: tuple[int, int, int]
+    threads: int
+    block_variables: tuple[Any, Any, Any]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Statement, ...]
+    operations: tuple[TileOperation, ...]
+    location: SourceLocation
+    sources: dict[str, str] = field(default_factory=dict, repr=False)
+    stages: dict[str, int] = field(default_factory=dict)
+
+    def buffer_of(self, var: Any) -> Buffer:
+        """The buffer that a TVM buffer variable stands for."""
+        for buffer in (*self.parameters, *self.buffers):
+            if buffer.var.same_as(var):
+                return buffer
+        raise KeyError(str(var))
+
+
+def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements, outer before inner, in source order."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk(statement.body)
+        elif isinstance(statement, Conditional):
+            yield from walk(statement.then)
+            yield from walk(statement.otherwise)
+        elif isinstance(statement, Parallel):
+            yield from statement.body

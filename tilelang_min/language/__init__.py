@@ -1,0 +1,93 @@
+"""What a kernel author writes: ``import tilelang_min.language as T``.
+
+Names here are markers that the front end recognises in the source of a ``@T.prim_func``; they compute nothing themselves, so
+importing this package costs nothing.  ``T.ceildiv`` and the data type names also work outside kernels.
+"""
+
+from tilelang_min.language.constructs import CONSTRUCTS, Construct
+from tilelang_min.language.prim_func import PrimFunc, Tensor, prim_func
+from tilelang_min.language.types import DTYPES, ceildiv, dtype_bytes
+
+bool_ = "bool"
+float16 = "float16"
+float32 = "float32"
+int32 = "int32"
+uint32 = "uint32"
+
+Kernel = CONSTRUCTS["Kernel"]
+Parallel = CONSTRUCTS["Parallel"]
+Pipelined = CONSTRUCTS["Pipelined"]
+abs = CONSTRUCTS["abs"]
+alloc_fragment = CONSTRUCTS["alloc_fragment"]
+alloc_local = CONSTRUCTS["alloc_local"]
+alloc_shared = CONSTRUCTS["alloc_shared"]
+cast = CONSTRUCTS["cast"]
+clear = CONSTRUCTS["clear"]
+copy = CONSTRUCTS["copy"]
+exp = CONSTRUCTS["exp"]
+exp2 = CONSTRUCTS["exp2"]
+fill = CONSTRUCTS["fill"]
+gemm = CONSTRUCTS["gemm"]
+if_then_else = CONSTRUCTS["if_then_else"]
+infinity = CONSTRUCTS["infinity"]
+log = CONSTRUCTS["log"]
+max = CONSTRUCTS["max"]
+min = CONSTRUCTS["min"]
+rsqrt = CONSTRUCTS["rsqrt"]
+serial = CONSTRUCTS["serial"]
+sqrt = CONSTRUCTS["sqrt"]
+unroll = CONSTRUCTS["unroll"]
+
+__all__ = [
+    "CONSTRUCTS",
+    "DTYPES",
+    "Construct",
+    "Kernel",
+    "Parallel",
+    "Pipelined",
+    "PrimFunc",
+    "Tensor",
+    "abs",
+    "alloc_fragment",
+    "alloc_local",
+    "alloc_shared",
+    "bool_",
+    "cast",
+    "ceildiv",
+    "clear",
+    "copy",
+    "dtype_bytes",
+    "exp",
+    "exp2",
+    "fill",
+    "float16",
+    "float32",
+    "gemm",
+    "if_then_else",
+    "infinity",
+    "int32",
+    "log",
+    "max",
+    "min",
+    "prim_func",
+    "rsqrt",
+    "serial",
+    "sqrt",
+    "uint32",
+    "unroll",
+]
+
+
+def __getattr__(name: str) -> object:
+    """A misspelt or not yet supported ``T.name``: say which names exist."""
+    import difflib
+
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from tilelang_min.language.constructs import PLANNED
+
+    if name in PLANNED:
+        raise AttributeError(f"T.{name} is part of the language but not supported by this version ({PLANNED[name]})")
+    near = difflib.get_close_matches(name, __all__, n=1)
+    hint = f"; did you mean T.{near[0]}?" if near else ""
+    raise AttributeError(f"the tile language has no T.{name}{hint}")

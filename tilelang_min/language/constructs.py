@@ -1,0 +1,66 @@
+"""The table of language constructs: one marker object for each name that has a meaning inside a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tilelang_min.errors import LanguageError
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """A name of the language.  ``kind`` groups constructs for the front end; calling one outside a kernel is an error."""
+
+    name: str
+    kind: str
+    signature: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Constructs only mean something in the source of a ``@T.prim_func``."""
+        raise LanguageError(
+            f"T.{self.name} was called outside a kernel",
+            remedy="write it inside a function decorated with @T.prim_func; the compiler reads that function's source",
+        )
+
+
+def _table(*rows: tuple[str, str, str]) -> dict[str, Construct]:
+    return {name: Construct(name, kind, signature) for name, kind, signature in rows}
+
+
+CONSTRUCTS = _table(
+    ("Kernel", "launch", "T.Kernel(grid_x, grid_y=1, grid_z=1, threads=128)"),
+    ("alloc_shared", "alloc", "T.alloc_shared(shape, dtype)"),
+    ("alloc_fragment", "alloc", "T.alloc_fragment(shape, dtype)"),
+    ("alloc_local", "alloc", "T.alloc_local(shape, dtype)"),
+    ("copy", "statement", "T.copy(source, target)"),
+    ("clear", "statement", "T.clear(buffer)"),
+    ("fill", "statement", "T.fill(buffer, value)"),
+    ("gemm", "statement", "T.gemm(A, B, C, transpose_A=False, transpose_B=False, clear_accum=False)"),
+    ("Parallel", "loop", "for i, j in T.Parallel(m, n)"),
+    ("Pipelined", "loop", "for k in T.Pipelined(n, num_stages=2)"),
+    ("serial", "loop", "for k in T.serial(n)"),
+    ("unroll", "loop", "for k in T.unroll(n)"),
+    ("if_then_else", "math", "T.if_then_else(condition, a, b)"),
+    ("cast", "math", "T.cast(value, dtype)"),
+    ("max", "math", "T.max(a, b)"),
+    ("min", "math", "T.min(a, b)"),
+    ("exp", "math", "T.exp(x)"),
+    ("exp2", "math", "T.exp2(x)"),
+    ("log", "math", "T.log(x)"),
+    ("sqrt", "math", "T.sqrt(x)"),
+    ("rsqrt", "math", "T.rsqrt(x)"),
+    ("abs", "math", "T.abs(x)"),
+    ("infinity", "math", "T.infinity(dtype)"),
+)
+
+PLANNED = {
+    name: "see the roadmap in docs/language.md"
+    for name in (
+        "alloc_var alloc_buffer annotate_layout atomic_add atomic_max atomic_min Buffer const copy_async cumsum "
+        "device_assert dynamic empty gemm_warp grid init macro Persistent print reduce_abssum reduce_absmax reduce_max "
+        "reduce_min reduce_sum reshape sigmoid store sync sync_threads symbolic tanh transpose use_swizzle vectorized view "
+        "zeros GemmWarpPolicy"
+    ).split()
+}
+"""Names of the language that later versions bring."""
