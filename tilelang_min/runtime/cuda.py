@@ -1,0 +1,295 @@
+"""Loads cubins and launches them through NVIDIA's own Python bindings, without a compiler.
+
+Everything goes through ``cuda.bindings.driver``, whose calls are the same in all releases of CUDA 12 and 13.  A kernel is
+loaded once and used in whichever context is current: torch's when torch has one, else the first device's primary context,
+which torch shares.  Timing and its events stand in :mod:`tilelang_min.runtime.cuda_timing`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from tilelang_min.errors import LaunchError
+
+STATIC_LIMIT = 48 * 1024
+"""Bytes of shared memory that a block may use without asking for more (CUDA Programming Guide, compute capabilities)."""
+
+_INSTALL = "python -m pip install 'tileprof[cuda]'"
+
+_REMEDIES = {
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the binary is for another architecture: compile for the one of this device",
+    "CUDA_ERROR_INVALID_IMAGE": "the binary is damaged: compile again",
+    "CUDA_ERROR_NOT_FOUND": "the binary holds no kernel of that name: compile again",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "the block needs more registers than there are: use fewer threads or smaller tiles",
+    "CUDA_ERROR_OUT_OF_MEMORY": "the device's memory is full: free some, or use smaller tensors",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": (
+        "a kernel read or wrote outside its tensors; this process cannot use the GPU any more, start a new one and run it "
+        "under compute-sanitizer"
+    ),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "a tensor does not start at a multiple of 16 bytes; start a new process",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "restart the machine or its driver: the kernel module and libcuda differ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """The device of the current context.
+
+    ``units`` multiprocessors; bytes for memory, L2 and the most shared memory a block may use; ``driver_version`` is the CUDA
+    version that the driver serves.
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+    units: int
+    memory_bytes: int
+    l2_bytes: int
+    shared_bytes_per_block: int
+    driver_version: str
+
+
+@cache
+def _driver() -> Any:
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise LaunchError(
+            "launching on an NVIDIA GPU needs the package cuda-bindings, which is not installed", remedy=_INSTALL
+        ) from None
+    try:
+        (status,) = driver.cuInit(0)
+    except Exception as error:  # the bindings raise differing types when libcuda is missing
+        raise LaunchError(
+            f"no NVIDIA driver here: {error}", remedy="run on a machine with an NVIDIA GPU, or choose the target cpu"
+        ) from None
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(
+            f"the NVIDIA driver does not start: {status.name}",
+            remedy=_REMEDIES.get(
+                status.name, "see whether nvidia-smi lists a GPU, and whether this process may use it"
+            ),
+        )
+    return driver
+
+
+def available() -> tuple[bool, str]:
+    """Whether kernels can be launched here, and why not (or the device's name).  Never raises."""
+    try:
+        return True, device_info().name
+    except LaunchError as error:
+        return False, error.message
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Call a function of the driver API; its one result, a tuple of several, or None.  An error status raises LaunchError."""
+    driver = _driver()
+    status, *results = getattr(driver, name)(*arguments)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        _, text = driver.cuGetErrorString(status)
+        reason = text.decode() if isinstance(text, bytes) else str(text)
+        raise LaunchError(f"{name} failed: {reason} ({status.name})", remedy=_REMEDIES.get(status.name))
+    if len(results) > 1:
+        return tuple(results)
+    return results[0] if results else None
+
+
+def ensure_context() -> int:
+    """Makes sure that a context is current in this thread (torch's where torch is in use); its address."""
+    context = int(call("cuCtxGetCurrent"))
+    if context:
+        return context
+    _primary_context()
+    return int(call("cuCtxGetCurrent"))
+
+
+def _primary_context() -> None:
+    torch = sys.modules.get("torch")
+    ordinal = torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
+    if call("cuDeviceGetCount") == 0:
+        raise LaunchError("no NVIDIA GPU is visible", remedy="see CUDA_VISIBLE_DEVICES and nvidia-smi")
+    call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", ordinal)))
+
+
+def current_stream() -> int:
+    """The stream that launches go to: torch's current one where torch uses the GPU, else the default stream (0)."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return int(torch.cuda.current_stream().cuda_stream)
+    return 0
+
+
+def synchronize(stream: int | None = None) -> None:
+    """Waits until a stream has done all its work.  Errors of kernels launched before surface here as LaunchError."""
+    ensure_context()
+    call("cuStreamSynchronize", current_stream() if stream is None else stream)
+
+
+def device_info() -> DeviceInfo:
+    """Facts about the device of the current context."""
+    ensure_context()
+    device = call("cuCtxGetDevice")
+    attributes = _driver().CUdevice_attribute
+
+    def ask(attribute: str) -> int:
+        return int(call("cuDeviceGetAttribute", getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{attribute}"), device))
+
+    version = int(call("cuDriverGetVersion"))
+    name: bytes = call("cuDeviceGetName", 128, device)
+    return DeviceInfo(
+        name=name.split(b"\0", 1)[0].decode(),
+        compute_capability=(ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")),
+        units=ask("MULTIPROCESSOR_COUNT"),
+        memory_bytes=int(call("cuDeviceTotalMem", device)),
+        l2_bytes=ask("L2_CACHE_SIZE"),
+        shared_bytes_per_block=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        driver_version=f"{version // 1000}.{version % 1000 // 10}",
+    )
+
+
+class Launcher:
+    """One kernel of a loaded binary.
+
+    ``launcher(pointers, grid=(x, y, z), threads=n)`` launches it without waiting; errors of the launch itself raise
+    LaunchError at once, errors of the kernel when the stream is next synchronised.
+    """
+
+    def __init__(self, binary: bytes, symbol: str, *, shared_bytes_dynamic: int = 0) -> None:
+        ensure_context()
+        self.symbol = symbol
+        self.shared_bytes_dynamic = shared_bytes_dynamic
+        self._functions: dict[int, Any] = {}  # by context: a library is shared by all, a function belongs to one
+        try:
+            self._library = call("cuLibraryLoadData", binary, [], [], 0, [], [], 0)
+            self._kernel = call("cuLibraryGetKernel", self._library, symbol.encode())
+        except LaunchError as error:
+            info = device_info()
+            major, minor = info.compute_capability
+            raise LaunchError(
+                f"kernel {symbol} cannot be loaded on {info.name} (sm_{major}{minor}): {error.message}",
+                remedy=error.remedy,
+            ) from None
+
+    def __call__(
+        self, pointers: Sequence[int], *, grid: tuple[int, int, int], threads: int, stream: int | None = None
+    ) -> None:
+        """Launch.  ``pointers`` are device addresses in parameter order; ``stream`` defaults to :func:`current_stream`."""
+        function = self._function()
+        values = (ctypes.c_uint64 * len(pointers))(*pointers)
+        size = ctypes.sizeof(ctypes.c_uint64)
+        addresses = (ctypes.c_void_p * len(pointers))(
+            *(ctypes.addressof(values) + index * size for index in range(len(pointers)))
+        )
+        call(
+            "cuLaunchKernel",
+            function,
+            *grid,
+            threads,
+            1,
+            1,
+            self.shared_bytes_dynamic,
+            current_stream() if stream is None else stream,
+            ctypes.addressof(addresses),
+            0,
+        )
+
+    def _function(self) -> Any:
+        context = ensure_context()
+        function = self._functions.get(context)
+        if function is None:
+            function = call("cuKernelGetFunction", self._kernel)
+            if self.shared_bytes_dynamic > STATIC_LIMIT:
+                self._allow_shared(function)
+            self._functions[context] = function
+        return function
+
+    def _allow_shared(self, function: Any) -> None:
+        attribute = _driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        info = device_info()
+        if self.shared_bytes_dynamic > info.shared_bytes_per_block:
+            raise LaunchError(
+                f"kernel {self.symbol} needs {self.shared_bytes_dynamic} bytes of shared memory a block, "
+                f"{info.name} has {info.shared_bytes_per_block}",
+                remedy="use smaller tiles or fewer stages",
+            )
+        call("cuFuncSetAttribute", function, attribute, self.shared_bytes_dynamic)
+
+    def close(self) -> None:
+        """Unloads the binary.  The launcher must not be called afterwards."""
+        if self._library is not None:
+            call("cuLibraryUnload", self._library)
+            self._library = None
+            self._functions.clear()
+
+
+def load(binary: bytes, symbol: str, *, shared_bytes_dynamic: int = 0) -> Launcher:
+    """A launcher for kernel ``symbol`` of a cubin.  LaunchError where there is no GPU or the binary does not fit it."""
+    return Launcher(binary, symbol, shared_bytes_dynamic=shared_bytes_dynamic)
+
+
+class DeviceBuffer:
+    """Memory on the device, freed by :meth:`close` or at the end of a ``with`` block; ``pointer`` is its address."""
+
+    def __init__(self, nbytes: int) -> None:
+        ensure_context()
+        self.nbytes = nbytes
+        self.pointer = int(call("cuMemAlloc", max(nbytes, 1)))
+
+    @classmethod
+    def from_numpy(cls, array: np.ndarray[Any, Any]) -> DeviceBuffer:
+        """A copy of an array (of any layout; the copy is C-contiguous)."""
+        buffer = cls(array.nbytes)
+        buffer.write(array)
+        return buffer
+
+    def write(self, array: np.ndarray[Any, Any]) -> None:
+        """Copy an array of the same size in bytes to the device, and wait until it is there."""
+        packed = np.ascontiguousarray(array)
+        self._check_size(packed)
+        call("cuMemcpyHtoD", self.pointer, packed.ctypes.data, packed.nbytes)
+        synchronize(0)  # the copy returns when its source may be reused, which is earlier
+
+    def read(self, array: np.ndarray[Any, Any]) -> None:
+        """Copy to a C-contiguous array of the same size in bytes, behind what the current stream has to do."""
+        self._check_size(array)
+        if not array.flags.c_contiguous:
+            raise LaunchError("a device buffer can only be read into a C-contiguous array", remedy="pass a copy")
+        synchronize()
+        call("cuMemcpyDtoH", array.ctypes.data, self.pointer, array.nbytes)
+
+    def to_numpy(self, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
+        """A copy as a new array."""
+        array = np.empty(shape, dtype)
+        self.read(array)
+        return array
+
+    def _check_size(self, array: np.ndarray[Any, Any]) -> None:
+        if array.nbytes != self.nbytes:
+            raise LaunchError(
+                f"an array of {array.nbytes} bytes does not fit a device buffer of {self.nbytes}",
+                remedy="allocate a buffer for this array",
+            )
+
+    def close(self) -> None:
+        """Free the memory; waits for the device.  Closing twice is fine."""
+        if self.pointer:
+            call("cuMemFree", self.pointer)
+            self.pointer = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An error on its way out is the cause; after an illegal address nothing can be freed.
+        with suppress(LaunchError) if kind else nullcontext():
+            self.close()
