@@ -13,7 +13,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden with what comes out now")
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the files in tests/golden with what comes out now"
+    )
 
 
 def find_browser() -> str | None:
