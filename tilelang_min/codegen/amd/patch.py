@@ -5,7 +5,7 @@ TVM prints                      becomes
 ==============================  ===================================================================================
 workgroup size ``1,256``        the program's thread count, exactly; ``amdgpu-waves-per-eu`` where asked for
 a bare ``s.barrier``            release fence, barrier, acquire fence (workgroup scope): makes LDS writes visible
-LDS variables ``@shmem.1``      named, aligned and placed as ``ThreadProgram.shared`` says
+LDS variables ``@shmem.1``      named, aligned and placed as ``ThreadProgram.shared`` says (LLVM would sort by size)
 ``dllexport``                   ``protected``: the symbol is visible to the loader and cannot be preempted
 no code object version          version 5
 half conversions in software    removed: the hardware converts
@@ -30,11 +30,13 @@ CODE_OBJECT_VERSION = 5
 BARRIER = "call void @llvm.amdgcn.s.barrier()"
 
 _SOFTWARE_HALF = re.compile(
-    r'^(?:; Function Attrs:[^\n]*\n)?define weak [^\n]*@(?:__truncsfhf2|__extendhfsf2|__truncsfbf2|__truncdfbf2)\('
+    r"^(?:; Function Attrs:[^\n]*\n)?define weak [^\n]*@(?:__truncsfhf2|__extendhfsf2|__truncsfbf2|__truncdfbf2)\("
     r"[^\n]*\{\n.*?^\}\n+",
     re.MULTILINE | re.DOTALL,
 )
-_KERNEL = re.compile(r"^define dllexport amdgpu_kernel void @(?P<name>[\w.]+)\((?P<args>[^\n]*)\) #(?P<group>\d+) \{$", re.M)
+_KERNEL = re.compile(
+    r"^define dllexport amdgpu_kernel void @(?P<name>[\w.]+)\((?P<args>[^\n]*)\) #(?P<group>\d+) \{$", re.M
+)
 _ARGUMENT = re.compile(r"ptr addrspace\(1\) (?:noalias )?(?:[a-z]\w* )*%(?P<name>[\w.]+)")
 _WORKGROUP = '"amdgpu-flat-work-group-size"="1,256"'
 _LDS = re.compile(
@@ -72,6 +74,11 @@ def patch_llvm(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] 
     return text.replace('source_filename = "TVMMod"', f'source_filename = "{program.name}"', 1)
 
 
+def shared_bytes(tiles: tuple[SharedBuffer, ...]) -> int:
+    """Bytes of LDS a block uses: the end of the last tile."""
+    return max((tile.offset + tile.bytes for tile in tiles), default=0)
+
+
 def _unexpected(what: str) -> CodegenError:
     return CodegenError(
         f"TVM's LLVM text for amdgcn does not have the expected form: {what}",
@@ -106,6 +113,8 @@ def _kernel(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] | N
     if found is None:
         raise _unexpected("the kernel's attributes lack the workgroup size")
     size = f'"amdgpu-flat-work-group-size"="{program.threads},{program.threads}"'
+    if program.shared:  # tiles at absolute addresses need a frame that is there before LLVM lays it out
+        size += f' "amdgpu-lds-size"="{shared_bytes(program.shared)}"'
     if waves_per_eu is not None:
         size += f' "amdgpu-waves-per-eu"="{waves_per_eu[0]},{waves_per_eu[1]}"'
     return text[: found.start()] + found[0].replace(_WORKGROUP, size) + text[found.end() :]

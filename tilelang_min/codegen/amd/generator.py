@@ -1,0 +1,115 @@
+"""The entry of the AMD room: thread program -> code object, listing, resources.
+
+Steps, each timed in ``CompiledKernel.seconds``: ``print`` (TVM writes LLVM text), ``patch`` (repairs and debug locations),
+``compile`` (clang -O3 to assembly), ``assemble``, ``link``, ``read`` (listing and metadata).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tilelang_min.codegen.amd import code_object, listing, patch, toolchain
+from tilelang_min.codegen.amd.llvm_text import print_llvm
+from tilelang_min.codegen.llvm_lines import attach_operations
+from tilelang_min.errors import CodegenError
+from tilelang_min.program import CompiledKernel, ThreadProgram
+
+ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
+"""What the code generator and its tests cover: CDNA 2, 3 and 4."""
+
+OPTIONS = ("waves_per_eu",)
+
+
+def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -> CompiledKernel:
+    """Compiles a thread program for ``hip:gfx90a``, ``hip:gfx942`` or ``hip:gfx950``.
+
+    ``options``: ``waves_per_eu``, the number of wavefronts a SIMD shall hold, or a pair (least, most): LLVM limits
+    registers accordingly.
+
+    The kernel's arguments are 8-byte pointers in the order of ``program.parameters``; its symbol is ``program.name``.
+
+    Raises :class:`CodegenError` with the tool's log for anything TVM, clang or the linker refuses.
+    """
+    if program.target.kind != "hip" or program.target.arch not in ARCHITECTURES:
+        known = ", ".join(f"hip:{arch}" for arch in ARCHITECTURES)
+        raise CodegenError(f"no AMD code generator for {program.target.name}", remedy=f"use one of {known}")
+    if program.shared_bytes_dynamic:
+        raise CodegenError(
+            "AMD kernels hold their shared tiles statically", remedy="allocate each tile in scope shared"
+        )
+    waves = _waves_per_eu(options or {})
+    seconds: dict[str, float] = {}
+    clock = _Clock(seconds)
+
+    text = print_llvm(program)
+    clock("print")
+    source = attach_operations(patch.patch_llvm(text, program, waves), program.operations)
+    clock("patch")
+    assembly, compile_log = toolchain.compile_to_assembly(source, program.target.arch)
+    clock("compile")
+    with tempfile.TemporaryDirectory(prefix="tilelang-") as place:
+        unlinked, linked = Path(place) / "kernel.o", Path(place) / "kernel.hsaco"
+        with_table = listing.with_offset_table(assembly, program.name)
+        assemble_log = toolchain.assemble(with_table, program.target.arch, unlinked)
+        clock("assemble")
+        link_log = toolchain.link([unlinked], linked)
+        clock("link")
+        offsets = listing.read_offset_table(code_object.open_elf(unlinked.read_bytes()))
+        binary = linked.read_bytes()
+    note = code_object.read_note(binary, program.name)
+    _check(program, note)
+    read = listing.read_listing(assembly, program.name, program.operations)
+    kernel = CompiledKernel(
+        symbol=program.name,
+        binary=binary,
+        binary_kind="hsaco",
+        source=source,
+        source_language="llvm",
+        listing=listing.with_offsets(read, offsets),
+        resources=code_object.resources(note, code_object.code_bytes(binary, program.name)),
+        seconds=seconds,
+        toolchain=toolchain.versions(),
+        log="".join(log for log in (compile_log, assemble_log, link_log) if log),
+    )
+    clock("read")
+    return kernel
+
+
+class _Clock:
+    """Writes wall seconds since the previous call under a step's name."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+        self._last = time.perf_counter()
+
+    def __call__(self, step: str) -> None:
+        now = time.perf_counter()
+        self._seconds[step] = now - self._last
+        self._last = now
+
+
+def _waves_per_eu(options: dict[str, Any]) -> tuple[int, int] | None:
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise CodegenError(f"unknown option {unknown[0]!r} for AMD targets", remedy=f"known: {', '.join(OPTIONS)}")
+    asked = options.get("waves_per_eu")
+    if asked is None:
+        return None
+    pair = (asked, asked) if isinstance(asked, int) else tuple(asked)
+    if len(pair) != 2 or not all(isinstance(n, int) for n in pair) or not 1 <= pair[0] <= pair[1] <= 8:
+        raise CodegenError(f"waves_per_eu = {asked!r}", remedy="give a number from 1 to 8 or a pair (least, most)")
+    return pair[0], pair[1]
+
+
+def _check(program: ThreadProgram, note: code_object.KernelNote) -> None:
+    """What the launcher relies on, read back from the binary."""
+    expected = tuple((p.name, 8 * i, 8) for i, p in enumerate(program.parameters))
+    if note.arguments != expected:
+        raise CodegenError(f"{program.name} takes arguments {note.arguments}, expected {expected}")
+    if note.lds_bytes != patch.shared_bytes(program.shared):
+        raise CodegenError(
+            f"{program.name} has {note.lds_bytes} bytes of LDS, not {patch.shared_bytes(program.shared)}"
+        )
