@@ -1,0 +1,162 @@
+"""Every mistake in a workload file is reported at once, each at its place and with the nearest valid word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tileprof.errors import WorkloadError
+from tileprof.workload import Workload, load_workload
+
+Load = Callable[[str], Workload]
+Problems = Callable[[str], list[str]]
+
+
+def test_all_mistakes_at_once_each_at_its_place(problems: Problems, good: str) -> None:
+    text = (
+        good.replace("version: 1", "version: 2")
+        .replace("target: cpu}", "target: cqu}")
+        .replace("profiler: ncu", "profiler: ncuu")
+        .replace("block_M: [32", "block_m: [32")
+        .replace("M: 128", "M: -1")
+        .replace("reference: kernels", "refrence: kernels")
+    )
+    assert problems(text) == [
+        "1:10: expected 1, found 2; this tileprof reads version 1 of the format",
+        "4:20: unknown target 'cqu'; did you mean 'cpu'?",
+        "5:40: unknown profiler 'ncuu'; did you mean 'ncu'?",
+        "10:18: expected a whole number of 1 or more, found -1",
+        "11:13: unknown parameter of matmul 'block_m'; did you mean 'block_M'?",
+        "12:5: unknown key 'refrence'; did you mean 'reference'?",
+    ]
+
+
+def test_the_message_shows_the_line_and_a_caret(load: Load, folder: Path, good: str) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        load(good.replace("cuda:sm_80", "cuda:sm80"))
+    assert str(caught.value) == (
+        f"{folder}/w.yaml:5:18: unknown target 'cuda:sm80'; did you mean 'cuda:sm_80'?\n"
+        "  5 |   a100: {target: cuda:sm80, profiler: ncu}\n"
+        "    |                  ^\n"
+        f"1 problem in {folder}/w.yaml"
+    )
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("name: gemm\n", "", "1:1: the key 'name' is missing"),
+        ("name: gemm", "name: ge mm", "2:7: 'ge mm' cannot be a name: use letters"),
+        ("name: gemm", "name: 7", "2:7: expected text, found 7; put it in quotes"),
+        ("name: gemm", "name: gemm\nname: other", "3:1: duplicate key 'name'; it stands in line 2 already"),
+        ("name: gemm", "name: !!python/object:os.system x", "2:7: the tag 'tag:yaml.org,2002:python/object:os.system'"),
+        ("name: gemm", "name: [gemm", "not valid YAML"),
+        ("shapes: [", "shapes: 3 #[", "10:13: expected a list, found 3; write [3]"),
+        ("[float16, float32]", "[]", "9:19: an axis needs at least one value"),
+        ("[float16, float32]", "[float16, float16]", "9:29: the axis has the value 'float16' twice"),
+        ("[float16, float32]", "[float16, [1]]", "9:29: expected a number, a word, true or false, found a list"),
+        ("K: 32", "K: 1.5", "10:33: expected a whole number of 1 or more, found 1.5"),
+        ("K: 32", "Q: 32", "10:30: unknown parameter of matmul 'Q'"),
+        ("K: 32}]", "K: 32}, {M: 1, N: 2}]", "10:38: no value for K, which matmul needs"),
+        ("K: 32}]", "K: 32}, {M: 128, N: 64, K: 32}]", "this shape is in the list already"),
+        ("num_stages: 2", "M: 2", "10:15: 'M' stands in tiles already"),
+        ("gemm.py:matmul", "gemmm.py:matmul", "8:13: there is no file kernels/gemmm.py"),
+        (
+            "gemm.py:matmul",
+            "gemm.py:matmull",
+            "8:29: unknown function in kernels/gemm.py 'matmull'; did you mean 'matmul'?",
+        ),
+        ("gemm.py:matmul", "gemm.py", "8:13: expected FILE:FUNCTION"),
+        ("source: kernels/gemm.py:matmul", "source: nowhere_at_all.x:matmul", "no module 'nowhere_at_all'"),
+        ("    source:", "    command: [./a.out]\n    source:", "8:5: 'command' and 'source' exclude each other"),
+        ("    source: kernels/gemm.py:matmul\n", "", "needs one of the keys source, bundle, callable and command"),
+        ("    source:", "    python: python3\n    source:", "8:5: 'python' belongs to a kernel with 'callable'"),
+        ("source: kernels/gemm.py:matmul", "bundle: nope.tlk", "8:13: there is no bundle nope.tlk"),
+        ("target: cpu}", "target: cpu, profiler: ncu}", "ncu cannot measure the target cpu; perf can"),
+        ("gemm.py:reference", "gemm.py:referense", "did you mean 'reference'?"),
+    ],
+)
+def test_a_mistake_is_named(problems: Problems, good: str, old: str, new: str, expected: str) -> None:
+    assert old in good
+    found = problems(good.replace(old, new, 1))
+    assert any(expected in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("    targets: [laptop, b100]", "13:23: unknown target 'b100'; did you mean 'a100'?"),
+        ("    inputs: {A: gaussian}", "13:17: unknown way to fill an input 'gaussian'; known: FILE:FUNCTION, arange,"),
+        (
+            "    inputs: {A: kernels/gemm.py:fil}",
+            "13:33: unknown function in kernels/gemm.py 'fil'; did you mean 'fill'?",
+        ),
+        ("    tolerance: {rtol: -1, atol: 0}", "13:23: expected a number of 0 or more, found -1"),
+        ("    tolerance: {rtol: 1}", "13:5: the key 'atol' is missing"),
+        (
+            "    metrics: [shared.conflict]",
+            "unknown metric or group 'shared.conflict'; did you mean 'shared.conflicts'?",
+        ),
+        (
+            "    checks: {spil.store_bytes: {max: 0}}",
+            "unknown metric 'spil.store_bytes'; did you mean 'spill.store_bytes'?",
+        ),
+        ("    checks: {time.ns: {max_regression: 5x}}", "expected a percentage such as 5%, found '5x'"),
+        ("    checks: {time.ns: {}}", "needs at least one of min, max and max_regression"),
+        ("    checks: {time.ns: {min: 2, max: 1}}", "min 2 is above max 1: nothing can pass"),
+        ("    where: [block_M <]", "13:13: not an expression"),
+        ('    where: ["block_M < blok_K"]', "13:24: unknown name 'blok_K'"),
+        ("    where: [\"__import__('os')\"]", "13:14: unknown function '__import__'"),
+        ('    where: ["M.real > 0"]', "13:14: only plain names can be used here"),
+        ('    where: ["2 ** 9999 > M"]', "only + - * / // and % are known here"),
+        ("    exclude: [{block_M: 48}]", "unknown value of block_M '48'; known: 32, 64"),
+        ("    exclude: [{target: laptob}]", "unknown value of target 'laptob'; did you mean 'laptop'?"),
+        ("    exclude: [{blok_M: 32}]", "unknown axis 'blok_M'; did you mean 'block_M'?"),
+    ],
+)
+def test_a_mistake_in_an_added_line_is_named(problems: Problems, good: str, line: str, expected: str) -> None:
+    found = problems(good + line + "\n")
+    assert any(expected in problem for problem in found), found
+
+
+def test_two_kernels_of_one_name(problems: Problems, good: str) -> None:
+    twice = good + "  - name: matmul\n    source: kernels/gemm.py:matmul\n    shapes: [{M: 1, N: 1, K: 1}]\n"
+    assert problems(twice) == ["13:11: the name 'matmul' is taken in line 7 already"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n"])
+def test_an_empty_file(problems: Problems, text: str) -> None:
+    assert problems(text) == ["1:1: the file is empty"]
+
+
+def test_a_list_instead_of_a_mapping(problems: Problems) -> None:
+    assert problems("- 1\n") == ["1:1: expected a mapping, found a list"]
+
+
+def test_an_alias_of_itself_and_an_alias_bomb(problems: Problems) -> None:
+    assert any("an alias refers to itself" in line for line in problems("version: &a [*a]\n"))
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
+    assert any("expands to more than 200,000 values" in line for line in problems(bomb))
+
+
+def test_a_kernel_file_that_is_no_python(problems: Problems, folder: Path, good: str) -> None:
+    (folder / "kernels" / "gemm.py").write_text("def matmul(:\n")
+    assert problems(good)[0].startswith(
+        "8:13: kernels/gemm.py is not valid Python: kernels/gemm.py:1:12: invalid syntax"
+    )
+
+
+def test_files_that_cannot_be_read(folder: Path) -> None:
+    (folder / "gemm.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(WorkloadError, match=r"did you mean .*gemm\.yaml\?"):
+        load_workload(folder / "gem.yaml")
+    with pytest.raises(WorkloadError, match="is a directory"):
+        load_workload(folder)
+    with pytest.raises(WorkloadError, match="is not UTF-8 text"):
+        load_workload(folder / "gemm.yaml")
+    with pytest.raises(WorkloadError, match="does not exist either"):
+        load_workload(folder / "none" / "w.yaml")
