@@ -179,7 +179,7 @@ def test_expressions_outside_the_grammar(text: str) -> None:
 
 def test_an_expression_cannot_grow_numbers_without_end() -> None:
     with pytest.raises(ExpressionError, match="too large"):
-        evaluate(parse_expression("*".join(["x"] * 100) + " > 0"), {"x": 10**30})
+        evaluate(parse_expression("*".join(["x"] * 60) + " > 0"), {"x": 10**30})
 
 
 def test_the_published_schema_is_current_and_agrees(good: str) -> None:
