@@ -17,6 +17,8 @@ from tilelang_min.errors import CodegenError
 _HOOK = "tirx.intrinsics.cuda.header_generator"
 _LOCK = threading.RLock()
 
+# ulonglong4 is the printer's type for eight floats; it broadcasts a scalar to one with eight arguments, a call that CUDA
+# does not have.
 _BASE = """\
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
@@ -29,6 +31,12 @@ typedef unsigned long long uint64_t;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
+__forceinline__ unsigned long long __tl_pair(float x, float y) {
+  return (unsigned long long)__float_as_uint(x) | ((unsigned long long)__float_as_uint(y) << 32);
+}
+__forceinline__ ulonglong4 make_ulonglong4(float a, float b, float c, float d, float e, float f, float g, float h) {
+  return make_ulonglong4(__tl_pair(a, b), __tl_pair(c, d), __tl_pair(e, f), __tl_pair(g, h));
+}
 """
 
 _PIECES = {
