@@ -1,0 +1,94 @@
+"""Thread program -> LLVM text, unoptimised, as a plain C function without TVM's runtime.
+
+TVM lowers and prints (``target.build.llvm`` without MakePackedAPI, optimisation level 0).  The text is then made ours:
+
+* TVM's module glue (constructor, function tables) and, where the processor converts itself, the float16 helpers go;
+* tiles become fixed arrays on the stack: TVM prints ``alloca float, i64 128, align 16``, which LLVM splits into registers
+  late or never and which a 64-byte vector straddles cache lines in; ``alloca [128 x float], align 64`` it splits at once;
+* function attributes: the whole vector width, no recognition of loops as ``memcpy`` or ``memset`` (library calls would
+  hide instructions from the listing and leave undefined symbols), and stack probes, so that a stack that is too small is a
+  fault at the guard page and never a write beyond it;
+* elementary functions get their definitions (:mod:`tilelang_min.codegen.cpu.elementary`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min.codegen.cpu import elementary
+from tilelang_min.errors import CodegenError
+
+if TYPE_CHECKING:
+    from tilelang_min.program import ThreadProgram
+
+TRIPLE = "x86_64-unknown-linux-gnu"
+
+_GLUE = re.compile(r"^@(?:__tvm_|__TVM|llvm\.global_ctors).*\n", re.MULTILINE)
+_STARTUP = re.compile(r"^define internal void @__tvm_module_startup\(\).*?^}\n", re.MULTILINE | re.DOTALL)
+_HALF_HELPER = re.compile(
+    r"^(?:; Function Attrs:.*\n)?define weak dso_local \w+ @__(?:trunc|extend)\w+\(.*?^}\n", re.MULTILINE | re.DOTALL
+)
+_ARRAY = re.compile(r"= alloca (half|bfloat|float|double|i\d+), i\d+ (\d+), align \d+")
+_ATTRIBUTES = re.compile(r"^(attributes #\d+ = \{)(?=.*\"target-cpu\")", re.MULTILINE)
+_ELEMENT_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8}
+
+
+def print_llvm(program: ThreadProgram) -> str:
+    """LLVM text of the thread program, markers included: input of ``attach_operations``.
+
+    Raises :class:`CodegenError` where TVM refuses the program or an elementary function is not available.
+    """
+    import tvm
+    from tvm import ir
+    from tvm.target import Target
+    from tvm.tirx import transform
+
+    machine = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0}
+    target = Target(machine)
+    function = elementary.rewrite_calls(program.function)
+    function = function.with_attr({"target": target, "tirx.is_global_func": True, "global_symbol": program.name})
+    try:
+        module: Any = ir.IRModule.from_expr(function)
+        for one_pass in (
+            transform.LowerTIRxOpaque(),
+            transform.FlattenBuffer(),
+            transform.BF16ComputeLegalize(),
+            transform.VectorizeLoop(True),
+            transform.UnrollLoop(),
+            transform.BF16StorageLegalize(),
+            transform.LowerIntrin(),
+        ):
+            module = one_pass(module)
+        text: str = tvm.get_global_func("target.build.llvm")(module, target).inspect_source("ll")
+    except (RuntimeError, ValueError, TypeError) as error:  # TVM raises its InternalError, a RuntimeError, and these
+        raise CodegenError(
+            f"TVM cannot print kernel {program.name} as LLVM: {error}",
+            remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
+        ) from error
+    return own_text(text, program.target.arch, program.target.vector_bits or 128)
+
+
+def own_text(text: str, arch: str, vector_bits: int) -> str:
+    """TVM's text changed as the module's docstring says."""
+    text = _STARTUP.sub("", _GLUE.sub("", text))
+    text = text.replace("define dllexport ", "define ")
+    if arch != "x86-64-v2":  # below, LLVM itself calls the helpers for what is one instruction from v3 on (F16C)
+        text = _HALF_HELPER.sub("", text)
+    else:
+        text = text.replace("define weak dso_local ", "define weak hidden ")
+    text = _ARRAY.sub(_array, text)
+    attributes = (
+        f'nounwind "no-builtins" "prefer-vector-width"="{vector_bits}" "probe-stack"="inline-asm" '
+        '"stack-probe-size"="4096" '
+    )
+    text = _ATTRIBUTES.sub(rf"\1 {attributes}", text)
+    return elementary.definitions(text)
+
+
+def _array(match: re.Match[str]) -> str:
+    """A tile as one value of array type, aligned to a cache line where it has the size of one."""
+    element, count = match[1], int(match[2])
+    size = count * (_ELEMENT_BYTES.get(element) or max(1, int(element[1:]) // 8))
+    alignment = min(64, max(16, 1 << (size - 1).bit_length()))
+    return f"= alloca [{count} x {element}], align {alignment}"
