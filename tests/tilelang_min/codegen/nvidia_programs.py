@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from amd_programs import Build, barrier, f32, load, local, loop, mark, store, var
-from tilelang_min.program import SharedBuffer, SourceLocation, ThreadProgram, TileOperation
 from tvm import ir, tirx
 from tvm.script.tirx import ptx
+
+from tilelang_min.program import SharedBuffer, SourceLocation, ThreadProgram, TileOperation
 
 FILE = "/home/author/kernel.py"
 STAGE_TYPES = {"float16": 2, "float32": 4}
@@ -42,7 +43,11 @@ def mma_tile(target: str = "cuda:sm_80", lines: tuple[int, ...] = (3, 5, 6, 7, 8
         loop(i, 4, store(c, f32(0.0), i), unroll=True),
         mark(2),
         instruction(
-            "cp.async.cg.shared::cta.global", a_tile.ptr_to([tx // 2 * 24 + tx % 2 * 8]), a_in.ptr_to([tx * 8]), 16, size
+            "cp.async.cg.shared::cta.global",
+            a_tile.ptr_to([tx // 2 * 24 + tx % 2 * 8]),
+            a_in.ptr_to([tx * 8]),
+            16,
+            size,
         ),
         tirx.IfThenElse(tx < 16, store(b_tile, load(b_in, tx * 8, 8), tx * 8, 8), None),
         instruction("cp.async.commit_group"),

@@ -77,13 +77,27 @@ def header(tags: Any) -> str:
 
 @contextmanager
 def own_header() -> Iterator[None]:
-    """While open, TVM prints CUDA with :func:`header`; afterwards its own header is back, for others in this process."""
+    """While open, TVM prints CUDA with :func:`header`; afterwards its own header is back, for others in this process.
+
+    Raises what :func:`header` raised at the end: an exception that crosses TVM comes out as another type.
+    """
     import tvm_ffi
+
+    refused: list[CodegenError] = []
+
+    def hook(tags: Any) -> str:
+        try:
+            return header(tags)
+        except CodegenError as error:
+            refused.append(error)
+            return ""
 
     with _LOCK:
         before = tvm_ffi.get_global_func(_HOOK)
-        tvm_ffi.register_global_func(_HOOK, header, override=True)
+        tvm_ffi.register_global_func(_HOOK, hook, override=True)
         try:
             yield
         finally:
             tvm_ffi.register_global_func(_HOOK, before, override=True)
+    if refused:
+        raise refused[0]

@@ -16,7 +16,7 @@ from tilelang_min.program import TileOperation
 STAND_IN_LINE = 1_000_000
 """Beyond the lines of any author's file."""
 
-_UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
+_UNSAFE = re.compile(r'[^ -~]|["\\]')
 
 
 class OperationLines:
@@ -52,7 +52,8 @@ class OperationLines:
 def _file_name(file: str) -> str:
     """A name that survives NVRTC, ptxas and nvdisasm.
 
-    ptxas takes a relative name for one in the current directory, and cannot read back quotes and backslashes.
+    ptxas takes a relative name for one in the current directory, cannot read back quotes, and sees a path separator in
+    the backslashes with which NVRTC escapes whatever is not ASCII.
     """
     name = _UNSAFE.sub("_", file)
     return name if name.startswith("/") else f"/{name}"

@@ -19,14 +19,28 @@ _MAX_REGISTERS = "tirx.max_registers"
 def print_cuda(program: ThreadProgram, *, min_blocks: int | None = None, max_registers: int | None = None) -> str:
     """The kernel's CUDA C++ with markers, launch bounds included.
 
-    ``min_blocks`` a multiprocessor, or ``max_registers`` a thread, limit register allocation (one of the two).
+    ``min_blocks`` a multiprocessor, or ``max_registers`` a thread, limit register allocation (one of the two).  Raises
+    CodegenError where the thread program is not of the agreed form or holds what TVM cannot print.
     """
+    _check_flat(program.function)
+    try:
+        return _print(program, min_blocks, max_registers)
+    except CodegenError:
+        raise
+    except Exception as error:  # TVM raises exceptions of many types, some of them bare
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise CodegenError(
+            f"TVM cannot print kernel {program.name} as CUDA C++: {reason[-1]}",
+            remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
+        ) from error
+
+
+def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | None) -> str:
     import tvm
     from tvm.ir import IRModule
     from tvm.target import Target
     from tvm.tirx import transform
 
-    _check_flat(program.function)
     target = Target({"kind": "cuda", "arch": program.target.arch})
     attributes: dict[str, Any] = {
         "global_symbol": program.name,
@@ -90,11 +104,10 @@ def _check_flat(function: Any) -> None:
     from tvm.tirx import AllocBuffer, DeclBuffer
     from tvm_ffi import structural_walk
 
-    def check(statement: Any) -> None:
-        buffer = statement.buffer
+    buffers: list[Any] = []  # collected, not checked in place: an exception that crosses TVM comes out as another type
+    structural_walk(function, ((AllocBuffer, DeclBuffer), lambda statement: buffers.append(statement.buffer)))
+    for buffer in buffers:
         if len(buffer.ty.shape) != 1:
             raise CodegenError(
                 f"buffer {buffer.name} of the thread program has {len(buffer.ty.shape)} dimensions, not one"
             )
-
-    structural_walk(function, ((AllocBuffer, DeclBuffer), check))

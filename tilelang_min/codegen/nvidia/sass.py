@@ -40,7 +40,6 @@ _SECTION = re.compile(r"//-{5,} (\S+) +-{5,}")
 _LABEL = re.compile(r"(?P<name>[^\s:]+):")
 _PARTS = re.compile(r"(?:(?P<predicate>@!?\w+)\s+)?(?P<opcode>[\w.]+)\s*(?P<operands>.*)", re.DOTALL)
 _TARGET = re.compile(r"`\((?P<name>[^)]+)\)")
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(slots=True)
@@ -75,7 +74,7 @@ def run_nvdisasm(cubin: bytes) -> str:
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip()
         raise CodegenError(f"nvdisasm cannot read the cubin: {message}", remedy=_REMEDY)
-    return _OCTAL.sub(lambda match: bytes([int(match[1], 8)]), done.stdout).decode(errors="replace")
+    return done.stdout.decode(errors="replace")
 
 
 @cache
