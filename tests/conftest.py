@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+DATA = Path(__file__).parent / "data"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,3 +66,17 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"differs from {path}; if that is meant, run pytest --update-golden"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def ncu_sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function: name of a report in tests/data/ncu, without its endings -> path of the unpacked file."""
+    folder = tmp_path_factory.mktemp("ncu")
+
+    def unpack(name: str) -> Path:
+        path = folder / f"{name}.ncu-rep"
+        if not path.exists():
+            path.write_bytes(lzma.decompress((DATA / "ncu" / f"{name}.ncu-rep.xz").read_bytes()))
+        return path
+
+    return unpack

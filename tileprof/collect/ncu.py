@@ -1,0 +1,221 @@
+"""Running NVIDIA Nsight Compute: is it here and allowed, its command line, and what its log says went wrong.
+
+Reading its reports is in ``ncu_file.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tileprof.collect.tool import Availability
+from tileprof.errors import CaseFailed, MeasurementInvalid, ProfilerUnavailable, TileprofError
+from tileprof.metrics.ncu_names import SECTIONS, requested
+
+TOOL = "ncu"
+INSTALL = "install NVIDIA Nsight Compute and put ncu on PATH, or name it in TILEPROF_NCU"
+PERMISSION = (
+    "run as root (in a container: --cap-add=SYS_ADMIN), or let every user profile: "
+    "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiler.conf, "
+    "then reload the nvidia module or restart"
+)
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+
+
+def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
+    """Path of ncu: TILEPROF_NCU, then PATH, then the newest of the usual installation folders under ``root``."""
+    environment = os.environ if environment is None else environment
+    if named := environment.get("TILEPROF_NCU"):
+        return shutil.which(named)
+    if path := shutil.which("ncu", path=environment.get("PATH", "")):
+        return path
+    places = [*root.glob("opt/nvidia/nsight-compute/*/ncu"), *root.glob("usr/local/cuda*/bin/ncu")]
+    runnable = [place for place in places if os.access(place, os.X_OK)]
+    return str(max(runnable, key=lambda place: _numbers(str(place)))) if runnable else None
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in re.findall(r"\d+", text)]
+
+
+def parse_version(text: str) -> str:
+    """``2025.3.1`` from what ``ncu --version`` prints; "" if it says none."""
+    found = re.search(r"Version (\d{4}\.\d+(?:\.\d+)?)", text)
+    return found[1] if found else ""
+
+
+def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
+    """Whether ncu can read counters here, found out without running a kernel.
+
+    Looks at the driver, the driver's restriction of profiling to administrators and this process's capabilities.  A
+    machine may still refuse when it is tried (virtual machines, a second profiler): :func:`check_log` says so then.
+    """
+    path = find(environment, root)
+    if path is None:
+        return Availability(TOOL, False, why="not found", remedy=INSTALL)
+    try:
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Availability(TOOL, False, path, why=f"{path} --version does not run: {error}", remedy=INSTALL)
+    version = parse_version(answer.stdout)
+    if not version:
+        return Availability(TOOL, False, path, why=f"{path} --version says no version", remedy=INSTALL)
+    if not (root / "proc/driver/nvidia/version").exists() and not any(root.glob("dev/nvidia[0-9]*")):
+        return Availability(TOOL, False, path, version, "no NVIDIA driver or GPU here", "use a machine that has both")
+    if _restricted(root) and not _privileged(root):
+        return Availability(TOOL, False, path, version, "the driver lets only administrators read counters", PERMISSION)
+    return Availability(TOOL, True, path, version)
+
+
+def _restricted(root: Path) -> bool:
+    """Whether the driver restricts counters to administrators; where it does not say, it does not count as restricted."""
+    try:
+        parameters = (root / "proc/driver/nvidia/params").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^RmProfilingAdminOnly:\s*1\b", parameters, re.MULTILINE) is not None
+
+
+def _privileged(root: Path) -> bool:
+    """Whether this process has CAP_SYS_ADMIN or CAP_PERFMON: root in a container often has neither."""
+    try:
+        status = (root / "proc/self/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return os.geteuid() == 0
+    found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.MULTILINE)
+    if found is None:
+        return os.geteuid() == 0
+    return bool(int(found[1], 16) >> _CAP_SYS_ADMIN & 1 or int(found[1], 16) >> _CAP_PERFMON & 1)
+
+
+def command(
+    ncu: str,
+    child: Sequence[str],
+    *,
+    symbol: str,
+    report: Path,
+    log: Path,
+    major: int | None = None,
+    launch_skip: int = 0,
+    launch_count: int = 1,
+    raw: Sequence[str] = (),
+) -> list[str]:
+    """Command line that profiles ``launch_count`` launches of the kernel ``symbol`` in ``child``, after ``launch_skip`` ones.
+
+    ``symbol`` is the mangled name; ``major`` the compute capability's, which decides some counter names; ``raw`` are further
+    raw counters.  Clocks are left alone, so that times compare with unprofiled runs; caches are flushed before each pass,
+    so that passes compare with each other.  ``report`` gets the suffix ``.ncu-rep`` if it has none.
+    """
+    if report.suffix != ".ncu-rep":
+        report = report.with_name(report.name + ".ncu-rep")
+    arguments = [ncu, "--target-processes", "all", "--replay-mode", "kernel"]
+    arguments += ["--clock-control", "none", "--cache-control", "all"]
+    for section in SECTIONS:
+        arguments += ["--section", section]
+    arguments += ["--metrics", ",".join(dict.fromkeys([*requested(major), *raw]))]
+    arguments += ["--kernel-name-base", "mangled", "--kernel-name", symbol]
+    arguments += ["--launch-skip", str(launch_skip), "--launch-count", str(launch_count)]
+    return [*arguments, "--log-file", str(log), "-f", "-o", str(report), *child]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a log of ncu says: lines of errors and warnings, kernels profiled, and kernels it saw when none matched."""
+
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    profiled: int
+    seen: tuple[str, ...]
+
+
+def parse_log(text: str) -> Log:
+    """The parts of a log that matter; lines of the profiled program in between are passed over."""
+    errors: list[str] = []
+    warnings: list[str] = []
+    seen: list[str] = []
+    profiled = 0
+    listing = False
+    for line in text.splitlines():
+        if found := re.match(r"==(ERROR|WARNING|PROF)== ?(.*)", line):
+            kind, message = found[1], found[2].strip()
+            listing = message.endswith("Available Kernels:")
+            if kind == "ERROR":
+                errors.append(message)
+            elif kind == "WARNING":
+                warnings.append(message)
+            elif re.match(r'Profiling ".*"', message):
+                profiled += 1
+        elif line.strip() == "Available Kernels:":
+            listing = True
+        elif listing and (entry := re.match(r"\s*\d+\.\s+(\S.*)", line)):
+            seen.append(entry[1].strip())
+    return Log(tuple(errors), tuple(warnings), profiled, tuple(seen))
+
+
+# What a message means: pattern, error, what is wrong, what to do.
+_KNOWN: tuple[tuple[str, type[TileprofError], str, str], ...] = (
+    (
+        r"ERR_NVGPUCTRPERM|does not have permission|permission to access NVIDIA GPU Performance Counters",
+        ProfilerUnavailable,
+        "no permission to read the GPU's counters",
+        PERMISSION,
+    ),
+    (
+        r"LibraryNotLoaded|not supported (?:in|by|on) (?:this|the) (?:virtual|sandbox)",
+        ProfilerUnavailable,
+        "this machine hides the GPU's counters, as sandboxed virtual machines do",
+        "use a machine with direct access to the GPU; times, static and simulated figures need no counters",
+    ),
+    (
+        r"driver resource was unavailable",
+        MeasurementInvalid,
+        "another profiler or monitor holds the GPU's counters",
+        "stop it (dcgmi profile --pause pauses DCGM) and try again",
+    ),
+    (
+        r"cuda driver is not compatible|Cuda driver is not compatible|stub libcuda|failed to connect to the CUDA driver",
+        ProfilerUnavailable,
+        "this ncu does not fit the driver",
+        "install the ncu of the driver's CUDA release, or a newer driver",
+    ),
+    (
+        r"Failed to find metric|Could not find metric|unknown metric|is not available for",
+        ProfilerUnavailable,
+        "ncu does not know a counter on this GPU",
+        "leave it out of the workload's raw metrics; ncu --query-metrics lists what there is",
+    ),
+    (
+        r"The application returned an error code|The application terminated|received signal",
+        CaseFailed,
+        "the profiled program failed",
+        "run it without the profiler first: its own output says why",
+    ),
+)
+
+
+def check_log(text: str, returncode: int = 0, *, symbol: str = "") -> Log:
+    """The log if it reports a good run; else raises the error it means.
+
+    ncu ends with status 0 when no kernel matched and nothing was measured, so the log decides and not the status.
+    Raises :class:`ProfilerUnavailable`, :class:`MeasurementInvalid` or :class:`CaseFailed`.
+    """
+    log = parse_log(text)
+    for pattern, error, wrong, remedy in _KNOWN:
+        for message in (*log.errors, *(log.warnings if not log.profiled else ())):
+            if re.search(pattern, message):
+                raise error(f"{TOOL}: {wrong}: {message}", remedy=remedy)
+    if any("No kernels were profiled" in message for message in (*log.warnings, *log.errors)):
+        seen = f"; kernels it saw: {', '.join(log.seen)}" if log.seen else ""
+        raise MeasurementInvalid(
+            f"{TOOL}: no launch of kernel {symbol or '?'} was recorded{seen}",
+            remedy="check that the program launches it, and often enough for the launches that are skipped",
+        )
+    if log.errors or returncode != 0:
+        reason = "; ".join(log.errors) or f"it ended with status {returncode} and no message"
+        raise MeasurementInvalid(f"{TOOL}: {reason}", remedy="try again; if it stays, run the same command by hand")
+    return log

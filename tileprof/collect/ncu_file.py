@@ -1,0 +1,285 @@
+"""Reading Nsight Compute reports (``.ncu-rep``): launch facts, counters of the launch, and values per instruction.
+
+Needs the package ``ncu-report`` (extra ``ncu``), no GPU and no ncu.  Raw counter names are turned into canonical metrics on the
+way in.  What a report does not hold, or holds as NaN, is missing: it appears nowhere, and never as 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tileprof.errors import ProfileFormatError, ProfilerUnavailable
+from tileprof.metrics import convert, lookup, make
+from tileprof.metrics.ncu_names import (
+    BLOCK,
+    COMPUTE_CAPABILITY,
+    DEVICE_NAME,
+    FUNCTION_START,
+    GRID,
+    INSTRUCTION_COUNTERS,
+    LAUNCH_COUNTERS,
+    MEMORY_TYPE,
+    PASSES,
+    STALL_COUNTERS,
+)
+from tileprof.store.records import Metric, Provenance
+
+_PER_INSTRUCTION = {**INSTRUCTION_COUNTERS, **STALL_COUNTERS}
+_VERSION = re.compile(rb"(\d{4}\.\d+\.\d+)\.\d+ \(build \d+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredInstruction:
+    """Values of one machine instruction, summed over all warps of the launch.
+
+    ``offset`` in bytes from the kernel's first instruction; ``text`` the instruction as ncu disassembles it; ``file`` and
+    ``line`` from the line table (None without one); ``memory`` a bit mask of the memories it reached (None: not known).
+    ``values`` by canonical metric: ``executed.instructions``, ``shared.transactions``, ``stall.<reason>``, ...
+    """
+
+    offset: int
+    text: str
+    file: str | None
+    line: int | None
+    memory: int | None
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """One profiled launch.
+
+    ``symbol`` is the mangled name, ``name`` the demangled one.  ``metrics`` are counters of the launch; ``totals`` the sums
+    that the report itself gives for the values in ``instructions``.  ``missing`` names metrics whose counters were there
+    without a value, as in an interrupted profile.
+    """
+
+    index: int
+    name: str
+    symbol: str
+    device: str
+    compute_capability: tuple[int, int] | None
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    passes: int | None
+    provenance: Provenance
+    metrics: tuple[Metric, ...]
+    totals: dict[str, float]
+    instructions: tuple[MeasuredInstruction, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """False for a launch whose profiling broke off: it has no duration."""
+        return any(metric.metric == "time.profiled_ns" for metric in self.metrics)
+
+    def total_metrics(self) -> tuple[Metric, ...]:
+        """The totals as records of the whole kernel, with bank conflicts as their difference."""
+        values = dict(self.totals)
+        if "shared.transactions" in values and "shared.transactions_ideal" in values:
+            values["shared.conflicts"] = values["shared.transactions"] - values["shared.transactions_ideal"]
+        made = (make(name, value, self.provenance, launch=self.index) for name, value in values.items())
+        return tuple(metric for metric in made if metric is not None)
+
+
+@dataclass(frozen=True)
+class NcuReport:
+    """All launches of a report, and the version of ncu that wrote it ("" if it does not say).
+
+    ``truncated`` says that the file ends in the middle of a launch, which is left out; the launches before it are whole.
+    """
+
+    version: str
+    kernels: tuple[KernelProfile, ...]
+    truncated: bool = False
+
+    def of_symbol(self, symbol: str) -> tuple[KernelProfile, ...]:
+        """The launches of one kernel, by mangled name."""
+        return tuple(kernel for kernel in self.kernels if kernel.symbol == symbol)
+
+
+def read(path: Path) -> NcuReport:
+    """Every profiled kernel of a report file.
+
+    Raises :class:`ProfilerUnavailable` without the package ``ncu-report``, :class:`ProfileFormatError` where the file is
+    missing, empty or no such report.
+    """
+    try:
+        import ncu_report
+    except ImportError as error:
+        raise ProfilerUnavailable(
+            f"reading {path.name} needs the package ncu-report, which does not import: {error}",
+            remedy="python -m pip install 'tileprof[ncu]'",
+        ) from None
+    if not path.is_file():
+        raise ProfileFormatError(f"there is no report {path}", remedy="the profiler's log says why none was written")
+    try:
+        context = ncu_report.load_report(str(path))
+    except Exception as error:  # the library raises several undocumented types
+        raise ProfileFormatError(
+            f"{path} is no report that ncu-report can read: {error}",
+            remedy="ncu-report must be at least as new as the ncu that wrote it: pip install -U ncu-report",
+        ) from None
+    version = _version(path)
+    actions = [action for part in context for action in part]
+    # The library gives the launch that a cut file breaks off in as one without a name.
+    named = [action for action in actions if action.name(action.NameBase_MANGLED)]
+    kernels = [_kernel(action, index, version) for index, action in enumerate(named) if _is_kernel(action)]
+    if not kernels:
+        cut = ", since it is cut off" if actions else ""
+        raise ProfileFormatError(f"{path} holds no whole kernel{cut}", remedy="the profiler's log says what happened")
+    return NcuReport(version, tuple(kernels), truncated=len(named) < len(actions))
+
+
+def _version(path: Path) -> str:
+    """The version of ncu, which the library does not tell, from the session's text in the file."""
+    found = _VERSION.search(path.read_bytes())
+    return found[1].decode() if found else ""
+
+
+def _is_kernel(action: Any) -> bool:
+    kind: bool = action.workload_type() == action.WorkloadType_KERNEL
+    return kind
+
+
+def _kernel(action: Any, index: int, version: str) -> KernelProfile:
+    passes = _number(action, PASSES)
+    detail = "Nsight Compute, kernel replay" + (f", {passes:.0f} passes" if passes else "")
+    provenance = Provenance("measured", "ncu", version, detail)
+    metrics: list[Metric] = []
+    missing: list[str] = []
+    for counter in LAUNCH_COUNTERS:
+        present = [name for name in counter.names() if action.metric_by_name(name) is not None]
+        row = _launch_metric(action, counter.canonical, present, provenance, index)
+        if row is not None:
+            metrics.append(row)
+        elif present:
+            missing.append(counter.canonical)
+    instructions, totals, without_value = _instructions(action)
+    capability = [_number(action, name) for name in COMPUTE_CAPABILITY]
+    return KernelProfile(
+        index=index,
+        name=action.name(action.NameBase_DEMANGLED),
+        symbol=action.name(action.NameBase_MANGLED),
+        device=_text(action, DEVICE_NAME),
+        compute_capability=None if None in capability else (int(capability[0] or 0), int(capability[1] or 0)),
+        grid=_triple(action, GRID),
+        block=_triple(action, BLOCK),
+        passes=None if passes is None else int(passes),
+        provenance=provenance,
+        metrics=tuple(metrics),
+        totals=totals,
+        instructions=instructions,
+        missing=(*missing, *without_value),
+    )
+
+
+def _launch_metric(action: Any, canonical: str, names: list[str], provenance: Provenance, index: int) -> Metric | None:
+    """The record of the first of several spellings that has a value, or None."""
+    for name in names:
+        value = _number(action, name)
+        if value is not None:
+            unit = str(action.metric_by_name(name).unit())
+            return make(canonical, convert(value, unit, lookup(canonical).unit), provenance, launch=index)
+    return None
+
+
+def _number(action: Any, name: str) -> float | None:
+    """A counter's scalar value; None where it is absent, no number, or NaN (has_value() says True for NaN)."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.has_value():
+        return None
+    value = metric.value()
+    if not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value)
+
+
+def _text(action: Any, name: str) -> str:
+    metric = action.metric_by_name(name)
+    return str(metric.value()) if metric is not None and metric.has_value() else ""
+
+
+def _triple(action: Any, names: tuple[str, str, str]) -> tuple[int, int, int] | None:
+    values = [_number(action, name) for name in names]
+    if any(value is None for value in values):
+        return None
+    x, y, z = (int(value or 0) for value in values)
+    return x, y, z
+
+
+def _instances(action: Any, name: str) -> Iterator[tuple[int, float]]:
+    """(address, value) of each instruction that a counter has a value for."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.num_instances() or not metric.has_correlation_ids():
+        return
+    addresses = metric.correlation_ids()
+    for i in range(metric.num_instances()):
+        value = metric.value(i)
+        if isinstance(value, int | float) and not math.isnan(value):
+            yield int(addresses.value(i)), float(value)
+
+
+def _instructions(action: Any) -> tuple[tuple[MeasuredInstruction, ...], dict[str, float], list[str]]:
+    """Instructions in order of address; the report's own totals; metrics whose counter has no value."""
+    values: dict[int, dict[str, float]] = {}
+    totals: dict[str, float] = {}
+    missing: list[str] = []
+    for canonical, raw in _PER_INSTRUCTION.items():
+        if action.metric_by_name(raw) is None:
+            continue
+        for address, value in _instances(action, raw):
+            values.setdefault(address, {})[canonical] = value
+        total = _number(action, raw)
+        if total is None:
+            missing.append(canonical)
+        else:
+            totals[canonical] = total
+    if not values:
+        return (), totals, missing
+    memory = dict(_instances(action, MEMORY_TYPE))
+    start = _function_start(action, min(values))
+    return (
+        tuple(
+            MeasuredInstruction(
+                offset=address - start,
+                text=" ".join((action.sass_by_pc(address) or "").split()),
+                memory=int(memory[address]) if address in memory else None,
+                values=values[address],
+                **_place(action, address),
+            )
+            for address in sorted(values)
+        ),
+        totals,
+        missing,
+    )
+
+
+def _place(action: Any, address: int) -> dict[str, Any]:
+    info = action.source_info(address)
+    if info is None or not info.file_name():
+        return {"file": None, "line": None}
+    return {"file": info.file_name(), "line": int(info.line())}
+
+
+def _function_start(action: Any, lowest: int) -> int:
+    """Address of the first instruction of the kernel.
+
+    It is the first instance of its counter; reports before ncu 2025 have it as scalar value, too.  Where neither can be, it
+    is the lowest address with a value.
+    """
+    metric = action.metric_by_name(FUNCTION_START)
+    candidates: list[float] = []
+    if metric is not None:
+        if metric.num_instances():
+            candidates.append(metric.value(0))
+        candidates.append(metric.value())
+    for candidate in candidates:
+        if isinstance(candidate, int | float) and 1 < candidate <= lowest:
+            return int(candidate)
+    return lowest
