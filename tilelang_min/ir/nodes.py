@@ -110,11 +110,15 @@ class Assign(Statement):
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
+    stages: dict[str, Expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Parallel(Statement):
-    """An element-wise nest: ``body`` runs once for each point of ``extents``, in no order."""
+    """An element-wise nest: ``body`` runs once for each point of ``extents``, in no order.
+
+    ``stages`` gives, by name, the stage at which multi-stage tiles are read (so in :class:`Assign`).
+    """
 
     variables: tuple[Any, ...]
     extents: tuple[int, ...]

@@ -1,0 +1,52 @@
+"""Does a tile program fit its target?  Checked before anything is generated."""
+
+from __future__ import annotations
+
+from tilelang_min.errors import ResourceError
+from tilelang_min.ir.nodes import TileProgram
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.targets import Target
+
+
+def check_resources(program: TileProgram, target: Target) -> None:
+    """Raise ResourceError when the block needs more shared memory or threads than the target has."""
+    if target.kind == "cpu":
+        return
+    if program.threads > target.max_threads_per_block:
+        raise ResourceError(
+            f"{program.threads} threads a block, {target.name} allows {target.max_threads_per_block}",
+            location=program.location,
+            remedy="lower threads= of T.Kernel",
+        )
+    if program.threads % target.warp_size:
+        word = "wavefront" if target.kind == "hip" else "warp"
+        raise ResourceError(
+            f"{program.threads} threads a block is not a multiple of the {word} of {target.warp_size} on {target.name}",
+            location=program.location,
+            remedy=f"use a multiple of {target.warp_size}",
+        )
+    limit = 65535
+    if max(program.grid[1:]) > limit or program.grid[0] >= 2**31:
+        raise ResourceError(
+            f"grid {program.grid} is too large: y and z are limited to {limit}",
+            location=program.location,
+            remedy="put the longest dimension first",
+        )
+    tiles = []
+    for buffer in program.buffers:
+        if buffer.scope == "shared":
+            stages = program.stages.get(buffer.name, 1)
+            tiles.append((buffer.elements * dtype_bytes(buffer.dtype) * stages, stages, buffer))
+    need = sum(-(-size // 128) * 128 for size, _, _ in tiles)
+    if need > target.shared.block_limit:
+        word = "LDS" if target.kind == "hip" else "shared memory"
+        tiles.sort(key=lambda item: -item[0])
+        users = ", ".join(
+            f"{buffer.name} {size:,} bytes" + (f" ({stages} stages)" if stages > 1 else "") + f" at line {buffer.location.line}"
+            for size, stages, buffer in tiles[:4]
+        )
+        raise ResourceError(
+            f"the block needs {need:,} bytes of {word}, {target.name} has {target.shared.block_limit:,}: {users}",
+            location=tiles[0][2].location,
+            remedy="use smaller tiles or fewer stages",
+        )

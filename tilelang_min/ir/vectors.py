@@ -1,0 +1,152 @@
+"""Nests as lowering sees them: every copy, fill and element-wise nest in one form, and which vectors its accesses allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import ir, tirx
+from tvm.sym import Analyzer
+
+from tilelang_min.ir.expressions import as_int, index, loads, substitute
+from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Parallel, Region, Statement, TileProgram, walk
+from tilelang_min.ir.nodes import Loop as LoopNode
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One read or write of an element in a nest."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    writes: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """``body`` for every point of ``variables`` over ``extents``; ``stages`` by name of the tile, raw (not yet modulo)."""
+
+    variables: tuple[Any, ...]
+    extents: tuple[int, ...]
+    body: tuple[Assign, ...]
+    accesses: tuple[Access, ...]
+    stages: dict[str, Expr]
+
+
+
+
+def nest_of(program: TileProgram, statement: Statement) -> Nest:
+    """The nest that a copy, fill or parallel statement is."""
+    if isinstance(statement, Copy):
+        return _copy_nest(program, statement)
+    if isinstance(statement, Fill):
+        variables = _variables(statement.region.tile_extents)
+        target = Assign(statement.operation, statement.region.buffer, _indices(statement.region, variables), statement.value)
+        return _nest(program, variables, statement.region.tile_extents or (1,), (target,), {})
+    if isinstance(statement, Parallel):
+        return _nest(program, statement.variables, statement.extents, statement.body, statement.stages)
+    raise TypeError(f"{type(statement).__name__} is not a nest")
+
+
+def _copy_nest(program: TileProgram, copy: Copy) -> Nest:
+    extents = copy.source.tile_extents
+    variables = _variables(extents)
+    source = copy.source.buffer
+    value = source.var[tuple(index(item) for item in _indices(copy.source, variables))]
+    if source.dtype != copy.target.buffer.dtype:
+        value = tirx.Cast(copy.target.buffer.dtype, value)
+    stages = {}
+    if copy.source_stage is not None:
+        stages[source.name] = copy.source_stage
+    if copy.target_stage is not None:
+        stages[copy.target.buffer.name] = copy.target_stage
+    assign = Assign(copy.operation, copy.target.buffer, _indices(copy.target, variables), value)
+    return _nest(program, variables, extents or (1,), (assign,), stages)
+
+
+def _nest(
+    program: TileProgram, variables: tuple[Any, ...], extents: tuple[int, ...], body: tuple[Assign, ...], stages: dict[str, Expr]
+) -> Nest:
+    accesses: list[Access] = []
+    for assign in body:
+        for expression in (assign.value, *assign.indices):
+            accesses += [Access(program.buffer_of(load.source), tuple(load.indices), False) for load in loads(expression)]
+        accesses.append(Access(assign.buffer, assign.indices, True))
+    if not variables:
+        variables = (tirx.Var("i0", "int32"),)
+    return Nest(variables, extents, body, tuple(accesses), stages)
+
+
+def _variables(extents: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(tirx.Var(f"i{number}", "int32") for number in range(len(extents)))
+
+
+def _indices(region: Region, variables: tuple[Any, ...]) -> tuple[Expr, ...]:
+    remaining = iter(variables)
+    return tuple(
+        index(offset) if extent == 1 else index(offset) + next(remaining)
+        for offset, extent in zip(region.offsets, region.extents, strict=True)
+    )
+
+
+def ranges(program: TileProgram) -> Any:
+    """An analyzer that knows the ranges of block indices and of loops with constant bounds."""
+    analyzer = Analyzer()
+    for variable, extent in zip(program.block_variables, program.grid, strict=True):
+        analyzer.bind(variable, ir.Range(0, extent))
+    for statement in walk(program.body):
+        if isinstance(statement, LoopNode):
+            start, extent = as_int(statement.start), as_int(statement.extent)
+            if start is not None and extent is not None:
+                analyzer.bind(statement.variable, ir.Range(start, start + extent))
+    return analyzer
+
+
+def flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """Row-major element number of ``indices`` (one stage)."""
+    total: Expr = 0
+    for item, extent in zip(indices, buffer.shape, strict=True):
+        total = total * extent + item
+    return total
+
+
+def vector_of(nest: Nest, program: TileProgram, widest: int) -> int:
+    """The largest power of two up to ``widest`` at which every memory access of the nest moves whole, aligned vectors.
+
+    An access qualifies when its element number does not depend on the last variable (one element for all), or grows by one with
+    it, starts at a multiple of the width, and lies in or out of range as a whole.
+    """
+    width = widest
+    last_extent = nest.extents[-1]
+    while width > 1:
+        if last_extent % width == 0:
+            analyzer = ranges(program)
+            for variable, extent in zip(nest.variables[:-1], nest.extents[:-1], strict=True):
+                analyzer.bind(variable, ir.Range(0, extent))
+            chunk = tirx.Var("chunk", "int32")
+            analyzer.bind(chunk, ir.Range(0, last_extent // width))
+            memory = [item for item in nest.accesses if item.buffer.scope in ("global", "shared")]
+            if all(contiguous(item, nest.variables[-1], chunk * width, width, analyzer) is not None for item in memory):
+                return width
+        width //= 2
+    return 1
+
+
+def contiguous(access: Access, variable: Any, start: Expr, width: int, analyzer: Any) -> bool | None:
+    """How ``width`` steps of ``variable`` from ``start`` move through the buffer: True one element a step as an aligned vector
+    that is in range as a whole, False not at all, None any other way."""
+    at = [tuple(substitute(item, [(variable, start + step)]) for item in access.indices) for step in range(width)]
+    first = flat(access.buffer, at[0])
+    differences = [as_int(analyzer.simplify(index(flat(access.buffer, other) - first))) for other in at[1:]]
+    if all(difference == 0 for difference in differences):
+        return False
+    if differences != list(range(1, width)):
+        return None
+    elements = access.buffer.elements
+    if elements % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
+        return None
+    # The last dimension is cut only at multiples of the width.
+    last = at[0][-1]
+    if access.buffer.shape[-1] % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
+        return None
+    return True

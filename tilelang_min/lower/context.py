@@ -1,0 +1,200 @@
+"""State of one lowering: storage of tiles, the thread's variables, and the statements made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tvm import ir, tirx
+from tvm.sym import Analyzer
+
+from tilelang_min.ir.expressions import as_int, index, simplify
+from tilelang_min.ir.nodes import Buffer, Expr, Loop, TileProgram, walk
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
+from tilelang_min.targets import Target
+
+SHARED_ALIGNMENT = 128
+"""Alignment of every shared tile in bytes: a whole row of banks, so that bank numbers start at zero in each tile."""
+
+
+class Context:
+    """Collects the thread program of one kernel.
+
+    Statements go to the innermost open block (:meth:`emit`); :meth:`nested` opens one and yields its statements.
+    """
+
+    def __init__(self, program: TileProgram, target: Target) -> None:
+        self.program = program
+        self.target = target
+        self.allocations: list[Any] = []
+        self.storage: dict[str, Any] = {}
+        self.shared: list[SharedBuffer] = []
+        self.shared_bytes_dynamic = 0
+        self.thread = tirx.Var("threadIdx_x", "int32")
+        self.analyzer = Analyzer()
+        self._blocks: list[list[Any]] = [[]]
+        self._marked: list[int | None] = [None]
+        self._names: dict[str, int] = {}
+        for variable, extent in zip(program.block_variables, program.grid, strict=True):
+            self.analyzer.bind(variable, ir.Range(0, extent))
+        self.analyzer.bind(self.thread, ir.Range(0, program.threads))
+        for statement in walk(program.body):
+            if isinstance(statement, Loop):
+                start, extent = as_int(statement.start), as_int(statement.extent)
+                if start is not None and extent is not None:
+                    self.analyzer.bind(statement.variable, ir.Range(start, start + extent))
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def emit(self, statement: Any) -> None:
+        """Append one TIRx statement."""
+        self._blocks[-1].append(statement)
+
+    def mark(self, operation: int) -> None:
+        """Statements from here belong to ``operation``."""
+        if self._marked[-1] != operation:
+            self.emit(tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, operation)))
+            self._marked[-1] = operation
+
+    @contextmanager
+    def nested(self) -> Iterator[list[Any]]:
+        """Open a block; statements emitted meanwhile are in the yielded list.
+
+        Its first operation is marked anew, and so is the next one behind it: a marker holds in program order, whatever ran.
+        """
+        block: list[Any] = []
+        self._blocks.append(block)
+        self._marked.append(None)
+        try:
+            yield block
+        finally:
+            self._blocks.pop()
+            self._marked.pop()
+            self._marked[-1] = None
+
+    def take(self) -> list[Any]:
+        """All statements of the outermost block."""
+        return self._blocks[0]
+
+    def loop(self, name: str, extent: Expr, *, unroll: bool = False) -> tuple[Any, Any]:
+        """A fresh loop variable with its range known, and a function that closes the loop over a body."""
+        variable = tirx.Var(self.fresh(name), "int32")
+        count = as_int(extent)
+        if count is not None:
+            self.analyzer.bind(variable, ir.Range(0, count))
+        kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
+
+        def close(body: list[Any]) -> None:
+            self.emit(tirx.For(variable, 0, index(extent), kind, sequence(body)))
+
+        return variable, close
+
+    # -- names and storage -----------------------------------------------------------------------------------------
+
+    def fresh(self, name: str) -> str:
+        """A name nothing else in the function has."""
+        number = self._names.get(name, 0)
+        self._names[name] = number + 1
+        return name if number == 0 else f"{name}_{number}"
+
+    def simplify(self, value: Expr) -> Expr:
+        """``value`` in simplest form, with all ranges known here."""
+        return simplify(value, self.analyzer)
+
+    def proves(self, condition: Any) -> bool:
+        """Whether ``condition`` holds for every block, thread and iteration."""
+        return bool(self.analyzer.can_prove(condition))
+
+    def registers(self, name: str, dtype: str, count: int) -> Any:
+        """A register array of each thread."""
+        alignment = min(64, max(4, dtype_bytes(dtype) * (1 << (count - 1).bit_length())))
+        buffer = tirx.decl_buffer((count,), dtype, self.fresh(name), scope="local", data_alignment=alignment)
+        self.allocations.append(tirx.AllocBuffer(buffer))
+        return buffer
+
+    def parameters(self) -> tuple[list[Any], list[Any]]:
+        """Pointer variables of the tensor parameters, and the statements that declare their flat buffers."""
+        pointers, declarations = [], []
+        for buffer in self.program.parameters:
+            pointer = tirx.Var(buffer.name, ir.PointerType(ir.PrimType(buffer.dtype), "global"))
+            alignment = 16 if self.target.kind != "cpu" else dtype_bytes(buffer.dtype)
+            flat = tirx.decl_buffer(
+                (buffer.elements,), buffer.dtype, buffer.name, data=pointer, scope="global", data_alignment=alignment
+            )
+            pointers.append(pointer)
+            declarations.append(tirx.DeclBuffer(flat, data=pointer))
+            self.storage[buffer.name] = flat
+            self._names[buffer.name] = 1
+        return pointers, declarations
+
+    def allocate_shared(self) -> None:
+        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit."""
+        tiles = [buffer for buffer in self.program.buffers if buffer.scope == "shared"]
+        offset = 0
+        for buffer in tiles:
+            stages = self.program.stages.get(buffer.name, 1)
+            size = buffer.elements * stages * dtype_bytes(buffer.dtype)
+            self.shared.append(SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, size))
+            offset += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+        dynamic = self.target.kind == "cuda" and offset > self.target.shared.static_limit
+        arena = None
+        if dynamic:
+            self.shared_bytes_dynamic = offset
+            arena = tirx.decl_buffer(
+                (offset,), "uint8", self.fresh("shared_memory"), scope="shared.dyn", data_alignment=1024
+            )
+            self.allocations.append(tirx.AllocBuffer(arena))
+        for buffer, place in zip(tiles, self.shared, strict=True):
+            elements = buffer.elements * place.stages
+            if arena is None:
+                flat = tirx.decl_buffer(
+                    (elements,), buffer.dtype, self.fresh(buffer.name), scope="shared", data_alignment=SHARED_ALIGNMENT
+                )
+                self.allocations.append(tirx.AllocBuffer(flat))
+            else:
+                pointer_type = ir.PointerType(ir.PrimType(buffer.dtype), "shared.dyn")
+                pointer = tirx.call_intrin(pointer_type, "tirx.handle_add_byte_offset", arena.data, place.offset)
+                name = self.fresh(buffer.name)
+                data = tirx.Var(f"{name}_data", pointer_type)
+                flat = tirx.decl_buffer(
+                    (elements,), buffer.dtype, name, data=data, scope="shared.dyn", data_alignment=SHARED_ALIGNMENT
+                )
+                self.allocations.append(tirx.Bind(data, pointer))
+                self.allocations.append(tirx.DeclBuffer(flat, data=data))
+            self.storage[buffer.name] = flat
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...], stage: Expr = None) -> Expr:
+        """Element number of ``indices`` in the flat storage of ``buffer``, at ``stage`` (raw, taken modulo the stages)."""
+        total: Expr = 0
+        for item, extent in zip(indices, buffer.shape, strict=True):
+            total = total * extent + item
+        stages = self.program.stages.get(buffer.name, 1)
+        if stages > 1 and stage is not None:
+            total = total + index(stage) % stages * buffer.elements
+        return self.simplify(total)
+
+    def kernel_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters with the direction in which their data moves."""
+        read: set[str] = set()
+        written: set[str] = set()
+        for operation in self.program.operations[1:]:
+            read.update(operation.reads)
+            written.update(operation.writes)
+        return tuple(
+            Parameter(
+                item.name,
+                item.dtype,
+                item.shape,
+                "inout" if item.name in read and item.name in written else "out" if item.name in written else "in",
+            )
+            for item in self.program.parameters
+        )
+
+
+def sequence(statements: list[Any]) -> Any:
+    """Several statements as one."""
+    if not statements:
+        return tirx.Evaluate(tirx.IntImm("int32", 0))
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)

@@ -1,0 +1,126 @@
+"""Matrix products by fused multiply-add, on GPUs: register blocks (``outer``) or one element at a time (``plain``).
+
+Operands in float16 are widened on the way into registers, so all arithmetic is in the accumulator's type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from tilelang_min.ir.expressions import index
+from tilelang_min.ir.layout import BlockedLayout, OuterProductLayout
+from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.lower.context import Context
+
+
+def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
+    """One T.gemm without matrix instructions."""
+    if plan.kind == "outer":
+        assert isinstance(plan.layout, OuterProductLayout)
+        _outer(context, gemm, plan.layout)
+    else:
+        assert isinstance(plan.layout, BlockedLayout)
+        _plain(context, gemm, plan.layout)
+
+
+def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
+    """Each thread multiplies its rows of A with its columns of B, a vector of K at a time."""
+    dtype, wide = gemm.a.buffer.dtype, gemm.c.buffer.dtype
+    step = _vector(gemm.a, gemm.k) if not gemm.transpose_a else 1
+    rows, columns = layout.rows, layout.columns
+    a = context.registers("a_reg", dtype, rows * step)
+    b = context.registers("b_reg", dtype, step * columns)
+    c = context.storage[gemm.c.buffer.name]
+    width = layout.vector if not gemm.transpose_b and _divides(gemm.b, layout.vector) else 1
+    chunk, close_chunk = context.loop("kc", gemm.k // step)
+    with context.nested() as body:
+        context.mark(gemm.operation)
+        for row in range(rows):
+            at = layout.row(context.thread, row)
+            _read(context, gemm.a, gemm.a_stage, a, row * step, step, at, chunk * step, gemm.transpose_a)
+        for part in range(step):
+            for column in range(0, columns, width):
+                at = layout.column(context.thread, column)
+                k = chunk * step + part
+                if gemm.transpose_b:
+                    _read(context, gemm.b, gemm.b_stage, b, part * columns + column, 1, at, k, False)
+                else:
+                    _read(context, gemm.b, gemm.b_stage, b, part * columns + column, width, k, at, False)
+        k_var, close_k = context.loop("kk", step, unroll=True)
+        with context.nested() as k_body:
+            row_var, close_row = context.loop("r", rows, unroll=True)
+            with context.nested() as row_body:
+                column_var, close_column = context.loop("c", columns, unroll=True)
+                slot = row_var * columns + column_var
+                left = _widen(a[row_var * step + k_var], wide)
+                right = _widen(b[k_var * columns + column_var], wide)
+                close_column([tirx.BufferStore(c, c[slot] + left * right, [slot])])
+            close_row(row_body)
+        close_k(k_body)
+    close_chunk(body)
+    context.mark(gemm.operation)
+
+
+def _plain(context: Context, gemm: Gemm, layout: BlockedLayout) -> None:
+    """Each thread sums its own elements of C, whatever their place."""
+    c, wide = context.storage[gemm.c.buffer.name], gemm.c.buffer.dtype
+    k, close = context.loop("k", gemm.k)
+    with context.nested() as body:
+        context.mark(gemm.operation)
+        for register in range(layout.registers):
+            number = layout.linear(context.thread, register)
+            guard = None
+            if number is not None and not context.proves(number < layout.elements):
+                guard = number < layout.elements
+            row, column = layout.position(context.thread, register)
+            left = _element(context, gemm.a, gemm.a_stage, *((k, row) if gemm.transpose_a else (row, k)))
+            right = _element(context, gemm.b, gemm.b_stage, *((column, k) if gemm.transpose_b else (k, column)))
+            slot = tirx.IntImm("int32", register)
+            store = tirx.BufferStore(c, c[slot] + _widen(left, wide) * _widen(right, wide), [slot])
+            context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+    close(body)
+    context.mark(gemm.operation)
+
+
+def _vector(region: Region, extent: int) -> int:
+    """Elements of a row that one 16-byte read brings, where rows are aligned to it."""
+    return next(width for width in (16 // dtype_bytes(region.buffer.dtype), 4, 2, 1) if extent % width == 0 and _divides(region, width))
+
+
+def _divides(region: Region, width: int) -> bool:
+    offset = region.offsets[-1]
+    return region.buffer.shape[-1] % width == 0 and isinstance(offset, int) and offset % width == 0
+
+
+def _read(
+    context: Context, region: Region, stage: Expr, target: Any, slot: int, width: int, row: Expr, column: Expr, transposed: bool
+) -> None:
+    """``width`` elements of the tile at (row, column), along the row (along the column when ``transposed``)."""
+    if transposed:
+        for item in range(width):
+            value = _element(context, region, stage, column + item, row)
+            context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", slot + item)]))
+        return
+    base = _index(context, region, stage, row, column)
+    source = context.storage[region.buffer.name]
+    if width == 1:
+        context.emit(tirx.BufferStore(target, source[base], [tirx.IntImm("int32", slot)]))
+    else:
+        load = tirx.BufferLoad(source, [tirx.Ramp(base, 1, width)])
+        context.emit(tirx.BufferStore(target, load, [tirx.Ramp(slot, 1, width)]))
+
+
+def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+    return index(context.element(region.buffer, (region.offsets[0] + row, region.offsets[1] + column), stage))
+
+
+def _element(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+    return context.storage[region.buffer.name][_index(context, region, stage, row, column)]
+
+
+def _widen(value: Any, dtype: str) -> Any:
+    return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)

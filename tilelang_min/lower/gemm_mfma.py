@@ -1,0 +1,96 @@
+"""Matrix products by MFMA.
+
+A lane's elements of A along K are contiguous in a row-major tile, so ``k_pack`` instructions share one wide read; B is read at the
+same K, ``column_pack`` neighbouring columns at a time, and spread over as many column tiles.  The order of K inside a pack differs from
+row-major, which a sum does not mind as long as A and B agree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir, tirx
+
+from tilelang_min.ir.expressions import index
+from tilelang_min.ir.layout import MatrixLayout
+from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.lower.context import Context
+
+
+def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
+    """One T.gemm on matrix cores."""
+    layout, instruction = plan.layout, plan.instruction
+    assert isinstance(layout, MatrixLayout)
+    rows, columns = layout.tiles
+    items = instruction.a_map.items
+    run = items * plan.k_pack
+    lane, warp = context.thread % layout.warp_size, context.thread // layout.warp_size
+    row_start = warp // layout.warps[1] * (rows * instruction.m)
+    column_start = warp % layout.warps[1] * (columns * instruction.n)
+    dtype = gemm.a.buffer.dtype
+    a = context.registers("a_frag", dtype, run * rows)
+    b = context.registers("b_frag", dtype, run * columns)
+    pair = context.registers("b_pair", dtype, layout.column_pack) if layout.column_pack > 1 else None
+    c = context.storage[gemm.c.buffer.name]
+    a_row, a_k = instruction.a_map(lane, 0)
+    b_k, b_column = instruction.b_map(lane, 0)
+    # Lanes that differ in K hold runs of `items`; with a pack they hold runs of `items * k_pack`.
+    for k in range(0, gemm.k, instruction.k * plan.k_pack):
+        for row in range(rows):
+            start = row_start + row * instruction.m + a_row
+            _read_a(context, gemm, a, row * run, run, start, k + a_k * plan.k_pack)
+        for column in range(0, columns, layout.column_pack):
+            start = column_start + column * instruction.n + b_column * layout.column_pack
+            for item in range(run):
+                at = k + b_k * plan.k_pack + item
+                if pair is None:
+                    value = _element(context, gemm.b, gemm.b_stage, *((start, at) if gemm.transpose_b else (at, start)))
+                    context.emit(tirx.BufferStore(b, value, [tirx.IntImm("int32", column * run + item)]))
+                    continue
+                base = _index(context, gemm.b, gemm.b_stage, at, start)
+                source = context.storage[gemm.b.buffer.name]
+                ramp = tirx.Ramp(base, 1, layout.column_pack)
+                context.emit(tirx.BufferStore(pair, tirx.BufferLoad(source, [ramp]), [tirx.Ramp(0, 1, layout.column_pack)]))
+                for part in range(layout.column_pack):
+                    slot = tirx.IntImm("int32", (column + part) * run + item)
+                    context.emit(tirx.BufferStore(b, pair[part], [slot]))
+        for step in range(plan.k_pack):
+            for row in range(rows):
+                for column in range(columns):
+                    _multiply(context, plan, c, layout.register(row, column, 0), a, row * run + step * items, b, column * run + step * items)
+
+
+def _read_a(context: Context, gemm: Gemm, a: Any, first: int, run: int, row: Expr, k: Expr) -> None:
+    if gemm.transpose_a or run == 1:
+        for item in range(run):
+            value = _element(context, gemm.a, gemm.a_stage, *((k + item, row) if gemm.transpose_a else (row, k + item)))
+            context.emit(tirx.BufferStore(a, value, [tirx.IntImm("int32", first + item)]))
+        return
+    base = _index(context, gemm.a, gemm.a_stage, row, k)
+    load = tirx.BufferLoad(context.storage[gemm.a.buffer.name], [tirx.Ramp(base, 1, run)])
+    context.emit(tirx.BufferStore(a, load, [tirx.Ramp(first, 1, run)]))
+
+
+def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+    return index(context.element(region.buffer, (region.offsets[0] + row, region.offsets[1] + column), stage))
+
+
+def _element(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+    return context.storage[region.buffer.name][_index(context, region, stage, row, column)]
+
+
+def _multiply(context: Context, plan: GemmPlan, c: Any, c_first: int, a: Any, a_first: int, b: Any, b_first: int) -> None:
+    instruction = plan.instruction
+    items, results = instruction.a_map.items, instruction.c_map.items
+
+    def operand(buffer: Any, first: int) -> Any:
+        return buffer[first] if items == 1 else tirx.BufferLoad(buffer, [tirx.Ramp(first, 1, items)])
+
+    accumulator = [tirx.Ramp(c_first, 1, results)]
+    zeros = [tirx.IntImm("int32", 0)] * 3
+    result_type = ir.PrimType(f"{instruction.c_dtype}x{results}")
+    product = tirx.call_llvm_pure_intrin(
+        result_type, instruction.name, operand(a, a_first), operand(b, b_first), tirx.BufferLoad(c, accumulator), *zeros
+    )
+    context.emit(tirx.BufferStore(c, product, accumulator))

@@ -1,0 +1,147 @@
+"""Tile program -> thread program for GPUs: walks the statements and hands each to its family's file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir, tirx
+from tvm.script.tirx import ptx
+
+from tilelang_min.ir.expressions import as_int, index, replace_loads
+from tilelang_min.ir.nodes import (
+    Assign,
+    AsyncCommit,
+    AsyncWait,
+    Barrier,
+    Conditional,
+    Copy,
+    Fill,
+    Gemm,
+    Loop,
+    Parallel,
+    Statement,
+    TileProgram,
+)
+from tilelang_min.lower.context import Context, sequence
+from tilelang_min.lower.gemm_fma import lower_fma
+from tilelang_min.lower.gemm_mfma import lower_mfma
+from tilelang_min.lower.gemm_mma import lower_mma
+from tilelang_min.lower.nest import lower_nest
+from tilelang_min.program import ThreadProgram
+from tilelang_min.targets import Target
+from tilelang_min.transform.layouts import Layouts
+
+_UNROLL_LIMIT = 64
+"""Longest loop that T.unroll expands."""
+
+
+def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadProgram:
+    """The thread program of ``program``; pipelines and barriers must be in place."""
+    context = Context(program, target)
+    pointers, declarations = context.parameters()
+    context.allocate_shared()
+    for buffer in program.buffers:
+        if buffer.scope == "fragment":
+            layout = layouts.fragments[buffer.name]
+            context.storage[buffer.name] = context.registers(buffer.name, buffer.dtype, layout.registers)
+        elif buffer.scope == "local":
+            context.storage[buffer.name] = context.registers(buffer.name, buffer.dtype, buffer.elements)
+    context.mark(0)
+    _block(context, layouts, program.body)
+    body: Any = sequence([*context.allocations, *context.take()])
+    axes = [("threadIdx.x", context.thread, program.threads)]
+    axes += [
+        (f"blockIdx.{axis}", variable, extent)
+        for axis, variable, extent in zip("zyx", reversed(program.block_variables), reversed(program.grid), strict=True)
+    ]
+    for tag, variable, extent in axes:
+        iterator = tirx.IterVar(ir.Range(0, extent), variable, tirx.IterVar.ThreadIndex, tag)
+        body = tirx.AttrStmt(iterator, "thread_extent", tirx.IntImm("int32", extent), body)
+    function = tirx.PrimFunc(pointers, sequence([*declarations, body]))
+    function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
+    return ThreadProgram(
+        name=program.name,
+        target=target,
+        function=function,
+        parameters=context.kernel_parameters(),
+        grid=program.grid,
+        threads=program.threads,
+        shared=tuple(context.shared),
+        shared_bytes_dynamic=context.shared_bytes_dynamic,
+        operations=program.operations,
+    )
+
+
+def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]) -> None:
+    for statement in statements:
+        _statement(context, layouts, statement)
+
+
+def _statement(context: Context, layouts: Layouts, statement: Statement) -> None:
+    if isinstance(statement, (Copy, Fill, Parallel)):
+        lower_nest(context, layouts, statement)
+    elif isinstance(statement, Gemm):
+        _gemm(context, layouts, statement)
+    elif isinstance(statement, Assign):
+        _assign(context, statement)
+    elif isinstance(statement, Loop):
+        _loop(context, layouts, statement)
+    elif isinstance(statement, Conditional):
+        context.mark(statement.operation)
+        with context.nested() as then:
+            _block(context, layouts, statement.then)
+        with context.nested() as otherwise:
+            _block(context, layouts, statement.otherwise)
+        context.emit(tirx.IfThenElse(statement.condition, sequence(then), sequence(otherwise) if otherwise else None))
+        context.mark(statement.operation)
+    elif isinstance(statement, Barrier):
+        context.mark(statement.operation)
+        context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+    elif isinstance(statement, AsyncCommit):
+        context.mark(statement.operation)
+        context.emit(tirx.Evaluate(ptx["cp.async.commit_group"]()))
+    elif isinstance(statement, AsyncWait):
+        context.mark(statement.operation)
+        context.emit(tirx.Evaluate(ptx["cp.async.wait_group"](statement.pending)))
+    else:
+        raise TypeError(f"no lowering for {type(statement).__name__}")
+
+
+def _gemm(context: Context, layouts: Layouts, gemm: Gemm) -> None:
+    context.mark(gemm.operation)
+    plan = layouts.gemms[gemm.operation]
+    if gemm.clear:
+        c = context.storage[gemm.c.buffer.name]
+        zero = tirx.const(0.0, gemm.c.buffer.dtype)
+        for register in range(plan.layout.registers):
+            context.emit(tirx.BufferStore(c, zero, [tirx.IntImm("int32", register)]))
+    {"mma": lower_mma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)
+
+
+def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:
+    context.mark(loop.operation)
+    extent = as_int(context.simplify(loop.extent))
+    unroll = loop.kind == "unroll" and extent is not None and extent <= _UNROLL_LIMIT
+    with context.nested() as body:
+        context.mark(loop.operation)
+        _block(context, layouts, loop.body)
+    kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
+    context.emit(tirx.For(loop.variable, index(loop.start), index(loop.extent), kind, sequence(body)))
+    context.mark(loop.operation)
+
+
+def _assign(context: Context, assign: Assign) -> None:
+    """One element outside a nest: every thread keeps its own local; one thread writes what all share."""
+    context.mark(assign.operation)
+
+    def read(load: Any) -> Any:
+        buffer = context.program.buffer_of(load.source)
+        element = context.element(buffer, tuple(load.indices), assign.stages.get(buffer.name))
+        return context.storage[buffer.name][index(element)]
+
+    value = replace_loads(assign.value, read)
+    indices = tuple(replace_loads(item, read) for item in assign.indices)
+    store = tirx.BufferStore(
+        context.storage[assign.buffer.name], value, [index(context.element(assign.buffer, indices, None))]
+    )
+    context.emit(store if assign.buffer.scope == "local" else tirx.IfThenElse(tirx.EQ(context.thread, 0), store, None))

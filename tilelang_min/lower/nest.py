@@ -1,0 +1,256 @@
+"""Copies, fills and element-wise nests on a GPU: vectors where the layout and the addresses allow, guards where tiles are ragged.
+
+For a layout group of ``v`` registers (elements side by side in the last dimension) the code is::
+
+    t[0:v] = A[base : base + v]        # one vector load for each contiguous read, guarded when it may be out of range
+    for e in range(v): o[e] = f(t[e], ...)
+    B[base : base + v] = o[0:v]        # one vector store
+
+A read out of range gives zero, a write out of range does not happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.script.tirx import ptx
+
+from tilelang_min.ir.expressions import index, loads, replace_loads, substitute
+from tilelang_min.ir.layout import FragmentLayout
+from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Statement
+from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.lower.context import Context, sequence
+from tilelang_min.transform.layouts import Layouts
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """One element of a group: values of the nest's variables, and its register."""
+
+    values: tuple[tuple[Any, Expr], ...]
+    register: int
+
+
+def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None:
+    """A copy, fill or element-wise nest."""
+    context.mark(statement.operation)
+    nest = nest_of(context.program, statement)
+    layout = layouts.nests[id(statement)]
+    for group in layout.groups:
+        with context.nested() as body:
+            context._marked[-1] = statement.operation
+            _group(context, nest, layout, group, statement)
+        context._marked[-1] = statement.operation
+        guard = _layout_guard(context, layout, group)
+        if guard is None:
+            for item in body:
+                context.emit(item)
+        else:
+            context.emit(tirx.IfThenElse(guard, sequence(body), None))
+
+
+def _layout_guard(context: Context, layout: FragmentLayout, group: tuple[int, ...]) -> Any:
+    """Condition that the group's elements exist, where the layout deals out more registers than there are elements."""
+    number = layout.linear(context.thread, group[0])
+    if number is None:
+        return None
+    elements = 1
+    for extent in layout.shape:
+        elements *= extent
+    condition = index(number) < elements
+    return None if context.proves(condition) else condition
+
+
+def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[int, ...], statement: Statement) -> None:
+    points = []
+    for register in group:
+        position = layout.position(context.thread, register)
+        used = [item for item, extent in zip(position, layout.shape, strict=True) if extent != 1] or [0]
+        values = tuple((variable, context.simplify(value)) for variable, value in zip(nest.variables, used, strict=False))
+        points.append(_Point(values, register))
+    width = len(points)
+    if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement):
+        return
+    vectors: dict[int, Any] = {}
+    outputs: dict[int, tuple[Any, Expr, Any]] = {}
+    for number, access in enumerate(nest.accesses):
+        if access.buffer.scope not in ("global", "shared") or width == 1:
+            continue
+        base = _vector_base(context, nest, access, points)
+        if base is None:
+            continue
+        guard = _in_range(context, access, points[0])
+        if access.writes:
+            outputs[number] = (context.registers(f"{access.buffer.name}_out", access.buffer.dtype, width), base, guard)
+        else:
+            vectors[number] = context.registers(f"{access.buffer.name}_in", access.buffer.dtype, width)
+            storage = context.storage[access.buffer.name]
+            load = tirx.BufferStore(vectors[number], _load(storage, base, width), [_ramp(0, width)])
+            zero = tirx.BufferStore(vectors[number], _zero(access.buffer.dtype, width), [_ramp(0, width)])
+            context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
+    for position, point in enumerate(points):
+        _element(context, nest, point, position, vectors, outputs)
+    for number, (registers, base, guard) in outputs.items():
+        storage = context.storage[nest.accesses[number].buffer.name]
+        store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
+        context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+
+
+def _element(
+    context: Context,
+    nest: Nest,
+    point: _Point,
+    position: int,
+    vectors: dict[int, Any],
+    outputs: dict[int, tuple[Any, Expr, Any]],
+) -> None:
+    """The nest's body for one element; ``vectors`` and ``outputs`` hold what whole vectors bring and take, by access number."""
+    number = 0
+    for assign in nest.body:
+        reads = len(loads(assign.value)) + sum(len(loads(item)) for item in assign.indices)
+        numbers = iter(range(number, number + reads))
+
+        def read(load: Any, numbers: Any = numbers) -> Any:
+            return _read(context, nest, load, point, position, vectors.get(next(numbers)))
+
+        value = replace_loads(substitute(assign.value, point.values), read)
+        indices = tuple(replace_loads(substitute(index(item), point.values), read) for item in assign.indices)
+        number += reads
+        _write(context, nest, assign, indices, value, point, position, outputs.get(number))
+        number += 1
+
+
+def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int, vector: Any) -> Any:
+    buffer = context.program.buffer_of(load.source)
+    if vector is not None:
+        return vector[position]
+    if buffer.scope == "fragment":
+        return context.storage[buffer.name][point.register]
+    indices = tuple(load.indices)
+    value = context.storage[buffer.name][index(context.element(buffer, indices, nest.stages.get(buffer.name)))]
+    guard = _guard(context, buffer, indices, 1) if buffer.scope != "local" else None
+    return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.dtype))
+
+
+def _write(
+    context: Context,
+    nest: Nest,
+    assign: Assign,
+    indices: tuple[Expr, ...],
+    value: Any,
+    point: _Point,
+    position: int,
+    output: tuple[Any, Expr, Any] | None,
+) -> None:
+    buffer = assign.buffer
+    if output is not None:
+        context.emit(tirx.BufferStore(output[0], value, [tirx.IntImm("int32", position)]))
+        return
+    if buffer.scope == "fragment":
+        context.emit(tirx.BufferStore(context.storage[buffer.name], value, [tirx.IntImm("int32", point.register)]))
+        return
+    element = index(context.element(buffer, indices, nest.stages.get(buffer.name)))
+    store = tirx.BufferStore(context.storage[buffer.name], value, [element])
+    guard = _guard(context, buffer, indices, 1) if buffer.scope != "local" else None
+    context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+
+
+def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy) -> bool:
+    """A copy that changes no type moves whole vectors without going through single elements."""
+    source, target = nest.accesses
+    if source.buffer.dtype != target.buffer.dtype:
+        return False
+    width = len(points)
+    sides = []
+    for access in (source, target):
+        if access.buffer.scope == "fragment":
+            registers = [point.register for point in points]
+            if registers != list(range(registers[0], registers[0] + width)):
+                return False
+            sides.append((index(registers[0]), None))
+            continue
+        base = _vector_base(context, nest, access, points)
+        if base is None:
+            return False
+        sides.append((index(base), _in_range(context, access, points[0])))
+    (source_base, source_guard), (target_base, target_guard) = sides
+    source_flat, target_flat = context.storage[source.buffer.name], context.storage[target.buffer.name]
+    size = width * dtype_bytes(source.buffer.dtype)
+    if copy.asynchronous and size in (4, 8, 16) and target_guard is None:
+        _cp_async(context, target_flat.ptr_to([target_base]), source_flat, source_base, source_guard, size)
+        return True
+    store = tirx.BufferStore(target_flat, _load(source_flat, source_base, width), [_ramp(target_base, width)])
+    if source_guard is not None:
+        zero = tirx.BufferStore(target_flat, _zero(source.buffer.dtype, width), [_ramp(target_base, width)])
+        store = tirx.IfThenElse(source_guard, store, zero)
+    context.emit(store if target_guard is None else tirx.IfThenElse(target_guard, store, None))
+    return True
+
+
+def _cp_async(context: Context, target: Any, source: Any, base: Any, guard: Any, size: int) -> None:
+    """cp.async; out of range it copies zero bytes and fills with zeros, from an address that is always valid."""
+    name = "cp.async.cg.shared::cta.global" if size == 16 else "cp.async.ca.shared::cta.global"
+    if guard is None:
+        context.emit(tirx.Evaluate(ptx[name](target, source.ptr_to([base]), size)))
+        return
+    address = tirx.Select(guard, base, tirx.IntImm("int32", 0))
+    count = tirx.Cast("uint32", tirx.Select(guard, tirx.IntImm("int32", size), tirx.IntImm("int32", 0)))
+    context.emit(tirx.Evaluate(ptx[name](target, source.ptr_to([address]), size, count)))
+
+
+def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Point]) -> Expr | None:
+    """Element number at which the group's elements lie as one aligned vector, or None."""
+    if len(points) == 1:
+        indices = tuple(substitute(index(item), points[0].values) for item in access.indices)
+        return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
+    if any(loads(item) for item in access.indices) or len(points) * dtype_bytes(access.buffer.dtype) > 16:
+        return None
+    last = nest.variables[-1]
+    outer = [(variable, value) for variable, value in points[0].values if not variable.same_as(last)]
+    shifted = Access(access.buffer, tuple(substitute(index(item), outer) for item in access.indices), access.writes)
+    start = dict((id(variable), value) for variable, value in points[0].values)[id(points[0].values[-1][0])]
+    if contiguous(shifted, last, start, len(points), context.analyzer) is not True:
+        return None
+    indices = tuple(substitute(index(item), points[0].values) for item in access.indices)
+    return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
+
+
+def _in_range(context: Context, access: Access, point: _Point) -> Any:
+    """Guard for a vector: it is in range as a whole, so its first element decides."""
+    indices = tuple(substitute(index(item), point.values) for item in access.indices)
+    return _guard(context, access.buffer, indices, 1)
+
+
+def _guard(context: Context, buffer: Buffer, indices: tuple[Expr, ...], width: int) -> Any:
+    """Condition that ``indices`` are inside ``buffer``, without what can be proved; None when nothing is left."""
+    conditions = []
+    for item, extent in zip(indices, buffer.shape, strict=True):
+        value = index(context.simplify(item))
+        for condition in (value >= 0, value < extent):
+            if not context.proves(condition):
+                conditions.append(condition)
+    if not conditions:
+        return None
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = tirx.And(result, condition)
+    return result
+
+
+def _load(buffer: Any, base: Expr, width: int) -> Any:
+    return buffer[index(base)] if width == 1 else tirx.BufferLoad(buffer, [_ramp(base, width)])
+
+
+def _ramp(base: Expr, width: int) -> Any:
+    return index(base) if width == 1 else tirx.Ramp(index(base), 1, width)
+
+
+def _zero(dtype: str, width: int) -> Any:
+    zero = tirx.const(0.0 if dtype.startswith("float") else 0, dtype)
+    return zero if width == 1 else tirx.Broadcast(zero, width)
+
+
+__all__ = ["lower_nest"]

@@ -1,0 +1,139 @@
+"""Choosing how a matrix product is carried out: matrix instructions where shapes, types and alignment allow, FMA otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
+from tilelang_min.ir.nodes import Gemm, Region
+from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.targets import MatrixInstruction, Target
+
+_WIDE_BYTES = 16
+"""Widest shared-memory access of one lane."""
+
+
+def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
+    """The fastest plan that fits the product's extents, types and alignment."""
+    reasons: list[str] = []
+    if threads % target.warp_size == 0:
+        for instruction in target.matrix_instructions:
+            if instruction.a_dtype != gemm.a.buffer.dtype or instruction.c_dtype != gemm.c.buffer.dtype:
+                continue
+            plan = _mma(gemm, threads, target, instruction) if target.kind == "cuda" else _mfma(gemm, threads, target, instruction)
+            if isinstance(plan, GemmPlan):
+                return plan
+            reasons.append(plan)
+        outer = _outer(gemm, threads, target)
+        if outer is not None:
+            return GemmPlan("outer", outer, note="; ".join(reasons))
+    vector = 1
+    layout = BlockedLayout((gemm.m, gemm.n), threads, vector)
+    reasons.append(f"{gemm.m}x{gemm.n} does not divide into register blocks of {threads} threads")
+    return GemmPlan("plain", layout, note="; ".join(reasons))
+
+
+def _splits(warps: int) -> Iterator[tuple[int, int]]:
+    """All grids of ``warps`` warps."""
+    for rows in range(1, warps + 1):
+        if warps % rows == 0:
+            yield rows, warps // rows
+
+
+def _row_bytes(region: Region) -> int:
+    """Distance of two rows of a shared tile in bytes."""
+    return region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype)
+
+
+def _aligned(region: Region, unit_bytes: int) -> bool:
+    """Whether rows, and the first column of the region, lie on multiples of ``unit_bytes``."""
+    offset = region.offsets[-1]
+    return (
+        _row_bytes(region) % unit_bytes == 0
+        and isinstance(offset, int)
+        and offset * dtype_bytes(region.buffer.dtype) % unit_bytes == 0
+    )
+
+
+def _best_split(gemm: Gemm, warps: int, unit_m: int, unit_n: int) -> tuple[int, int] | None:
+    """The warp grid that reads the fewest operand elements a warp: the squarest tile that divides.
+
+    Of two equally square ones the wider tile wins: B is then read several columns at a time.
+    """
+    fitting = [(r, c) for r, c in _splits(warps) if gemm.m % (r * unit_m) == 0 and gemm.n % (c * unit_n) == 0]
+    return min(fitting, key=lambda grid: (gemm.m // grid[0] + gemm.n // grid[1], -grid[0])) if fitting else None
+
+
+def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction) -> GemmPlan | str:
+    """mma.sync with operands through ldmatrix, which needs 16-byte aligned rows of 8 elements."""
+    if "ldmatrix" not in target.features:
+        return f"{target.name} has no ldmatrix"
+    if gemm.k % instruction.k:
+        return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
+    if not (_aligned(gemm.a, _WIDE_BYTES) and _aligned(gemm.b, _WIDE_BYTES)):
+        return "rows of the shared tiles are not 16-byte aligned, which ldmatrix needs"
+    # Two column tiles share one ldmatrix.x4, so a warp is at least 16 columns wide.
+    split = _best_split(gemm, threads // target.warp_size, instruction.m, 2 * instruction.n)
+    if split is None:
+        return f"{gemm.m}x{gemm.n} does not divide into {threads // target.warp_size} warps of {instruction.m}x{2 * instruction.n}"
+    tiles = (gemm.m // split[0] // instruction.m, gemm.n // split[1] // instruction.n)
+    layout = MatrixLayout(
+        (gemm.m, gemm.n), target.warp_size, split, tiles, instruction.m, instruction.n, instruction.c_map.items, instruction.c_map
+    )
+    return GemmPlan("mma", layout, instruction)
+
+
+def _mfma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction) -> GemmPlan | str:
+    """MFMA; lanes read 16 bytes of K at a time where alignment allows and use them in several instructions.
+
+    The order in which K is visited is free as long as A and B agree, so a lane's contiguous elements serve consecutive MFMAs.
+    """
+    split = _best_split(gemm, threads // target.warp_size, instruction.m, instruction.n)
+    if split is None:
+        return f"{gemm.m}x{gemm.n} does not divide into {threads // target.warp_size} wavefronts of {instruction.m}x{instruction.n}"
+    size = dtype_bytes(gemm.a.buffer.dtype)
+    items = instruction.a_map.items
+    pack = 1
+    if not gemm.transpose_a:
+        while (
+            pack * 2 * items * size <= _WIDE_BYTES
+            and gemm.k % (pack * 2 * instruction.k) == 0
+            and _aligned(gemm.a, pack * 2 * items * size)
+        ):
+            pack *= 2
+    if gemm.k % (pack * instruction.k):
+        return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
+    tiles = (gemm.m // split[0] // instruction.m, gemm.n // split[1] // instruction.n)
+    column_pack = 2 if tiles[1] % 2 == 0 and not gemm.transpose_b and size == 2 and _aligned(gemm.b, 2 * size) else 1
+    layout = MatrixLayout(
+        (gemm.m, gemm.n),
+        target.warp_size,
+        split,
+        tiles,
+        instruction.m,
+        instruction.n,
+        instruction.c_map.items,
+        instruction.c_map,
+        column_pack,
+    )
+    return GemmPlan("mfma", layout, instruction, pack)
+
+
+def _outer(gemm: Gemm, threads: int, target: Target) -> OuterProductLayout | None:
+    """Register blocks for FMA: lanes 8 apart in rows, so that padded rows of A are read without conflicts; at most 8x8 a thread."""
+    lanes_m, lanes_n = 8, target.warp_size // 8
+    best: OuterProductLayout | None = None
+    for rows_of_warps, columns_of_warps in _splits(threads // target.warp_size):
+        if gemm.m % (rows_of_warps * lanes_m) or gemm.n % (columns_of_warps * lanes_n):
+            continue
+        rows = gemm.m // (rows_of_warps * lanes_m)
+        columns = gemm.n // (columns_of_warps * lanes_n)
+        vector = next(width for width in (4, 2, 1) if columns % width == 0)
+        if rows * columns > 128:
+            continue
+        layout = OuterProductLayout((gemm.m, gemm.n), (rows_of_warps, columns_of_warps), lanes_m, lanes_n, rows, columns, vector)
+        # Fewest shared reads a product: rows from A, columns from B in vectors.
+        if best is None or (rows + columns, -vector) < (best.rows + best.columns, -best.vector):
+            best = layout
+    return best
