@@ -1,0 +1,50 @@
+"""Records to and from plain JSON values: one encoding, used by the store and by result.json.
+
+Numbers that JSON does not have (NaN, infinities) become None on the way out, and NaN on the way back where a number must be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from tileprof.store.records import Ceiling, Check, Provenance, Run, Timing
+
+
+def finite(value: Any) -> Any:
+    """``value`` with every NaN and infinity in it replaced by None, tuples turned into lists and keys into text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def run_to_json(run: Run) -> dict[str, Any]:
+    """The run as JSON values."""
+    record: dict[str, Any] = finite(asdict(run))
+    return record
+
+
+def number(value: float | None) -> float:
+    """The number that :func:`finite` may have turned into None."""
+    return math.nan if value is None else float(value)
+
+
+def timing_from_json(record: dict[str, Any]) -> Timing:
+    """The timing whose ``asdict`` is ``record``."""
+    return Timing(**{**record, "samples_ns": tuple(number(sample) for sample in record["samples_ns"])})
+
+
+def check_from_json(record: dict[str, Any]) -> Check:
+    """The check whose ``asdict`` is ``record``."""
+    errors = {key: number(record[key]) for key in ("max_abs_error", "max_rel_error")}
+    return Check(**{**record, **errors})
+
+
+def ceiling_from_json(record: dict[str, Any]) -> Ceiling:
+    """The ceiling whose ``asdict`` is ``record``."""
+    return Ceiling(**{**record, "provenance": Provenance(**record["provenance"]), "value": number(record["value"])})

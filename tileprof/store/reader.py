@@ -1,0 +1,109 @@
+"""Reads a run back from its SQLite file.  Reading never writes, and works on the run of a process that was killed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tileprof.store.codec import ceiling_from_json, check_from_json, number, timing_from_json
+from tileprof.store.records import CaseResult, Metric, Provenance, Run, Unavailable
+from tileprof.store.tables import connect_to_read, translated
+
+
+def read_run(path: Path) -> Run:
+    """The run stored in the file ``path``.  Raises StoreError."""
+    connection = connect_to_read(path)
+    connection.row_factory = sqlite3.Row
+    try:
+        with translated(path):
+            return _Reader(connection).run()
+    finally:
+        connection.close()
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Name, times, machine and the like of the run stored in ``path``, without its cases."""
+    connection = connect_to_read(path)
+    try:
+        with translated(path):
+            return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM run")}
+    finally:
+        connection.close()
+
+
+class _Reader:
+    """Builds the records from the tables."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.provenances = {
+            row["number"]: Provenance(row["kind"], row["tool"], row["version"], row["detail"])
+            for row in self.rows("SELECT * FROM provenances")
+        }
+
+    def rows(self, question: str, *values: object) -> list[sqlite3.Row]:
+        return self.connection.execute(question, values).fetchall()
+
+    def run(self) -> Run:
+        header = {row["key"]: json.loads(row["value"]) for row in self.rows("SELECT * FROM run")}
+        ceilings = [json.loads(row["record"]) for row in self.rows("SELECT record FROM ceilings ORDER BY rowid")]
+        missing = [json.loads(row["record"]) for row in self.rows("SELECT record FROM unavailable ORDER BY rowid")]
+        return Run(
+            **header,
+            cases=tuple(self.cases()),
+            ceilings=tuple(ceiling_from_json(record) for record in ceilings),
+            unavailable=tuple(Unavailable(**record) for record in missing),
+        )
+
+    def cases(self) -> Iterator[CaseResult]:
+        for row in self.rows("SELECT * FROM cases ORDER BY position, number"):
+            yield self.case(row)
+
+    def case(self, row: sqlite3.Row) -> CaseResult:
+        case_number = row["number"]
+        question = (
+            "SELECT kind, name, text FROM case_texts JOIN texts USING (digest) WHERE case_number = ? ORDER BY name"
+        )
+        texts = self.rows(question, case_number)
+        single = {text["kind"]: text["text"] for text in texts if text["kind"] != "source"}
+        operations = self.rows("SELECT record FROM operations WHERE case_number = ? ORDER BY operation", case_number)
+        metrics = self.rows("SELECT * FROM metrics WHERE case_number = ? ORDER BY rowid", case_number)
+        return CaseResult(
+            id=row["id"],
+            hash=row["hash"],
+            kernel=row["kernel"],
+            target_name=row["target_name"],
+            target=row["target"],
+            args=json.loads(row["args"]),
+            shape=json.loads(row["shape"]),
+            tiles=json.loads(row["tiles"]),
+            status=row["status"],
+            reason=row["reason"],
+            metadata=json.loads(row["metadata"]) if row["metadata"] else None,
+            operations=tuple(json.loads(operation["record"]) for operation in operations),
+            sources={text["name"]: text["text"] for text in texts if text["kind"] == "source"},
+            generated=single.get("generated", ""),
+            assembly=single.get("assembly", ""),
+            bundle=row["bundle"],
+            metrics=tuple(self.metric(metric) for metric in metrics),
+            timing=timing_from_json(json.loads(row["timing"])) if row["timing"] else None,
+            check=check_from_json(json.loads(row["numerics"])) if row["numerics"] else None,
+            notes=tuple(json.loads(row["notes"])),
+            seconds=row["seconds"],
+        )
+
+    def metric(self, row: sqlite3.Row) -> Metric:
+        return Metric(
+            metric=row["metric"],
+            value=number(row["value"]),
+            unit=row["unit"],
+            provenance=self.provenances[row["provenance"]],
+            operation=row["operation"],
+            buffer=row["buffer"],
+            access=row["access"],
+            launch=row["launch"],
+            flag=row["flag"],
+        )
