@@ -318,3 +318,16 @@ def ragged(target: str = "hip:gfx942", n: int = 1001) -> ThreadProgram:
         *(mark(2), tirx.IfThenElse(index < n, store(result, chosen, index), None)),
     ]
     return b.program(operations(("kernel", 1), ("copy", 4), ("parallel", 5)), body)
+
+
+def many_registers(target: str = "hip:gfx942", count: int = 96) -> ThreadProgram:
+    """Holds ``count`` floats a thread across a barrier."""
+    b = Build("many", (1, 1, 1), 256, target)
+    source, result = b.parameter("A", "float32", (256 * count,)), b.parameter("B", "float32", (256 * count,), "out")
+    held, i, j = local("L", count, "float32"), var("i"), var("j")
+    total = load(held, j) * load(held, (j + 1) % count)
+    body = [
+        *(mark(1), loop(i, count, store(held, load(source, i * 256 + b.tx), i), unroll=True), barrier()),
+        *(mark(2), loop(j, count, store(result, total, j * 256 + b.tx), unroll=True)),
+    ]
+    return b.program(operations(("kernel", 1), ("copy", 4), ("parallel", 5)), body, [held])

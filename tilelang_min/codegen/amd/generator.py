@@ -15,7 +15,7 @@ from tilelang_min.codegen.amd import code_object, listing, patch, toolchain
 from tilelang_min.codegen.amd.llvm_text import print_llvm
 from tilelang_min.codegen.llvm_lines import attach_operations
 from tilelang_min.errors import CodegenError
-from tilelang_min.program import CompiledKernel, ThreadProgram
+from tilelang_min.program import OPERATION_MARKER, CompiledKernel, ThreadProgram
 
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
 """What the code generator and its tests cover: CDNA 2, 3 and 4."""
@@ -27,7 +27,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     """Compiles a thread program for ``hip:gfx90a``, ``hip:gfx942`` or ``hip:gfx950``.
 
     ``options``: ``waves_per_eu``, the number of wavefronts a SIMD shall hold, or a pair (least, most): LLVM limits
-    registers accordingly.
+    registers accordingly.  It is a wish: LLVM ignores it where the threads or the LDS of a block allow fewer.
 
     The kernel's arguments are 8-byte pointers in the order of ``program.parameters``; its symbol is ``program.name``.
 
@@ -46,7 +46,9 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
 
     text = print_llvm(program)
     clock("print")
-    source = attach_operations(patch.patch_llvm(text, program, waves), program.operations)
+    source = attach_operations(patch.patch_llvm(text, program, waves), program.operations, functions=[program.name])
+    if OPERATION_MARKER in source:
+        raise CodegenError(f"a marker of {program.name} is not written as expected")
     clock("patch")
     assembly, compile_log = toolchain.compile_to_assembly(source, program.target.arch)
     clock("compile")

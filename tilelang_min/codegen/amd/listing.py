@@ -38,7 +38,7 @@ _REGISTER = re.compile(
     r"\b(?P<file>[vsa])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])|\b(?P<name>vcc|exec|scc|m0)\b"
 )
 _NO_RESULT = re.compile(
-    r"s_(?!load|buffer_load|mov|cmov|cselect|add|sub|mul|min|max|and|or|xor|not|nand|nor|xnor|lsh|ash|bf|bit|abs|sext|ff|fl"
+    r"s_(?!load|buffer_load|mov|cmov|cselect|add|sub|mul|min|max|and|or|xor|not|nand|nor|xnor|lsh|ash|bf|bit(?!cmp)|abs|sext|ff|fl"
     r"|wqm|quadmask|brev|bcnt|pack|getpc|getreg|memtime|memrealtime|orn|andn)"
     r"|(?:global|flat|buffer|scratch)_(?:store|atomic)|ds_(?:write|store)|v_nop"
 )

@@ -43,7 +43,7 @@ def print_llvm(program: ThreadProgram) -> str:
     if tvm_ffi.get_global_func(_HOOK, allow_missing=True) is None:
         tvm_ffi.register_global_func(_HOOK, tvm_ffi.get_global_func("tvm.codegen.llvm.target_rocm"))
     target = Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0})
-    function = _with_powers(program.function).with_attr(
+    function = with_signed_powers(program.function).with_attr(
         {"global_symbol": program.name, "target": target, "calling_conv": 2, "tirx.is_global_func": True}
     )
     passes = (
@@ -73,7 +73,7 @@ def _essence(error: Exception) -> str:
     return lines[-1] if lines else type(error).__name__
 
 
-def _with_powers(function: Any) -> Any:
+def with_signed_powers(function: Any) -> Any:
     """Powers rewritten so that a negative base works.
 
     LLVM expands ``llvm.pow`` on amdgcn as ``exp2(y * log2(x))``, which is NaN for every negative x.  Here the power of

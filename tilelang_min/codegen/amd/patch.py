@@ -27,7 +27,7 @@ from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram
 CODE_OBJECT_VERSION = 5
 """Version of the code object: read by every ROCm since 5.5; TVM's LLVM would write 6, which needs ROCm 6.3."""
 
-BARRIER = "call void @llvm.amdgcn.s.barrier()"
+_BARRIER = re.compile(r"^  call void @llvm\.amdgcn\.s\.barrier\(\)$", re.M)
 
 _SOFTWARE_HALF = re.compile(
     r"^(?:; Function Attrs:[^\n]*\n)?define weak [^\n]*@(?:__truncsfhf2|__extendhfsf2|__truncsfbf2|__truncdfbf2)\("
@@ -38,7 +38,7 @@ _KERNEL = re.compile(
     r"^define dllexport amdgpu_kernel void @(?P<name>[\w.]+)\((?P<args>[^\n]*)\) #(?P<group>\d+) \{$", re.M
 )
 _ARGUMENT = re.compile(r"ptr addrspace\(1\) (?:noalias )?(?:[a-z]\w* )*%(?P<name>[\w.]+)")
-_WORKGROUP = '"amdgpu-flat-work-group-size"="1,256"'
+_WORKGROUP = r'"amdgpu-flat-work-group-size"="1,\d+"'  # 256, or what a ROCm driver says
 _LDS = re.compile(
     r"^(?P<name>@[\w.]+) = private addrspace\(3\) global \[(?P<count>\d+) x (?P<type>\w+)\] undef, align \d+$", re.M
 )
@@ -51,7 +51,7 @@ _DECLARED = re.compile(r"^declare [^\n]*@(?P<name>[\w.]+)\(", re.M)
 _TYPE_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 _FENCED_BARRIER = """\
-fence syncscope("workgroup") release
+  fence syncscope("workgroup") release
   call void @llvm.amdgcn.s.barrier()
   fence syncscope("workgroup") acquire"""
 
@@ -65,7 +65,7 @@ def patch_llvm(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] 
     text = _SOFTWARE_HALF.sub("", text)
     _refuse_external_functions(text, program)
     text = _kernel(text, program, waves_per_eu)
-    text = text.replace(BARRIER, _FENCED_BARRIER)
+    text = _barriers(text)
     text = _TBAA.sub("", text)
     text = _ALLOCA.sub(lambda m: f"alloca [{m['count']} x {m['type']}]", text)
     text = _module_flags(text)
@@ -108,7 +108,7 @@ def _kernel(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] | N
         raise _unexpected(f"kernel {kernel['name']}({kernel['args']}) for {len(program.parameters)} pointers")
     head = f"define protected amdgpu_kernel void @{kernel['name']}({kernel['args']}) #{kernel['group']} {{"
     text = text[: kernel.start()] + head + text[kernel.end() :]
-    group = re.compile(rf"^attributes #{kernel['group']} = \{{ [^\n]*{re.escape(_WORKGROUP)}[^\n]*\}}$", re.M)
+    group = re.compile(rf"^attributes #{kernel['group']} = \{{ [^\n]*{_WORKGROUP}[^\n]*\}}$", re.M)
     found = group.search(text)
     if found is None:
         raise _unexpected("the kernel's attributes lack the workgroup size")
@@ -117,7 +117,14 @@ def _kernel(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] | N
         size += f' "amdgpu-lds-size"="{shared_bytes(program.shared)}"'
     if waves_per_eu is not None:
         size += f' "amdgpu-waves-per-eu"="{waves_per_eu[0]},{waves_per_eu[1]}"'
-    return text[: found.start()] + found[0].replace(_WORKGROUP, size) + text[found.end() :]
+    return text[: found.start()] + re.sub(_WORKGROUP, size, found[0]) + text[found.end() :]
+
+
+def _barriers(text: str) -> str:
+    text, count = _BARRIER.subn(_FENCED_BARRIER, text)
+    if count != text.count("call void @llvm.amdgcn.s.barrier("):
+        raise _unexpected("a barrier is not written as such")
+    return text
 
 
 def _next_node(text: str) -> int:
@@ -149,9 +156,10 @@ def _shared_tiles(text: str, tiles: tuple[SharedBuffer, ...], number: int) -> st
     nodes = []
     new_names: dict[str, str] = {}
     for variable, tile in zip(variables, tiles, strict=True):
-        new_names[variable["name"]] = f"@lds.{tile.name}"
+        again = f".{len(new_names)}" if f"@lds.{tile.name}" in new_names.values() else ""
+        name = new_names[variable["name"]] = f"@lds.{tile.name}{again}"
         declaration = (
-            f"@lds.{tile.name} = internal addrspace(3) global [{variable['count']} x {variable['type']}] poison, "
+            f"{name} = internal addrspace(3) global [{variable['count']} x {variable['type']}] poison, "
             f"align 128, !absolute_symbol !{number}"
         )
         text = text.replace(variable[0], declaration, 1)
