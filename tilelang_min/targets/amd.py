@@ -14,6 +14,7 @@ from tilelang_min.targets.lane_maps import (
     MFMA_32X32X2_F32,
     MFMA_32X32X8_F16,
 )
+from tilelang_min.targets.memory import AMD_REQUESTS, amd_phases
 from tilelang_min.targets.records import Device, RegisterFile, SharedMemory, Target, UnitLimits
 
 KIB = 1024
@@ -147,4 +148,6 @@ def target(arch: str) -> Target:
         vector_bits=None,
         devices=_DEVICES[arch],
         source="AMD CDNA ISA documents; HIP programming guide (1024 threads a block)",
+        shared_phases=amd_phases(arch),
+        global_transfer=AMD_REQUESTS[arch],
     )

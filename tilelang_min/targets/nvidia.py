@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilelang_min.targets.lane_maps import MMA_M16N8K16_F16
+from tilelang_min.targets.memory import NVIDIA_SECTORS, nvidia_phases
 from tilelang_min.targets.records import Device, RegisterFile, SharedMemory, Target, UnitLimits
 
 KIB = 1024
@@ -196,4 +197,6 @@ def target(arch: str) -> Target:
         vector_bits=None,
         devices=_DEVICES[arch],
         source="CUDA C++ Programming Guide, technical specifications by compute capability",
+        shared_phases=nvidia_phases(features),
+        global_transfer=NVIDIA_SECTORS,
     )

@@ -96,6 +96,34 @@ class SharedMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedPhases:
+    """How one kind of shared memory instruction is served: the groups of lanes that go together, one group after
+    another.
+
+    ``access`` is ``load``, ``store``, ``cp_async``, ``ldmatrix`` or ``stmatrix``, ``width_bits`` the width of one
+    lane's access.  Within a phase each of ``banks`` banks serves one 4-byte word a pass.  ``certain`` is False where
+    the rule is our best guess.
+    """
+
+    instruction: str
+    access: str
+    width_bits: int
+    phases: tuple[tuple[int, ...], ...]
+    banks: int
+    certain: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTransfer:
+    """The unit, in bytes, in which warp accesses to global memory are requested from the cache below the first."""
+
+    load_bytes: int
+    store_bytes: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterFile:
     """General registers.
 
@@ -171,3 +199,12 @@ class Target:
     vector_bits: int | None
     devices: tuple[Device, ...]
     source: str
+    shared_phases: tuple[SharedPhases, ...] = ()
+    global_transfer: GlobalTransfer | None = None
+
+    def phases_of(self, access: str, width_bits: int) -> SharedPhases | None:
+        """The phases of a shared memory access, or None where no rule is known."""
+        for rule in self.shared_phases:
+            if rule.access == access and rule.width_bits == width_bits:
+                return rule
+        return None
