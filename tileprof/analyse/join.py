@@ -1,0 +1,265 @@
+"""The join: values measured per machine instruction, summed per tile operation and kind of access.
+
+Primary key is the byte offset of an instruction within its kernel: the bundle has the listing of the binary that ran, with the
+operation of each offset, so this is exact.  It is only trusted where the opcodes at those offsets agree; a driver that compiled
+the kernel again moves instructions, and then the line table decides: (file, line) -> operation.  What belongs to no operation
+is kept, with operation None and access ``unattributed``.  Sums are held against the totals that the profiler gives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tileprof.analyse.sass_access import access, mnemonic
+from tileprof.collect.ncu_file import KernelProfile, MeasuredInstruction, NcuReport
+from tileprof.errors import ProfileFormatError
+from tileprof.metrics import make
+from tileprof.store.records import Metric, Provenance
+
+UNATTRIBUTED = "unattributed"
+OTHER = "other"
+"""Access of instructions that moved data and whose opcode we do not know."""
+TRUST = 0.95
+"""Least share of measured instructions whose opcode must stand at the same offset of the listing."""
+
+_OPERATION_SUFFIX = re.compile(r"#op(\d+)$")
+_PER_ACCESS = {
+    "shared.transactions": "shared",
+    "shared.transactions_ideal": "shared",
+    "global.sectors": "global",
+    "global.sectors_ideal": "global",
+}
+_REQUESTS = {"shared.requests": "shared", "global.requests": "global"}
+_READS = ("load", "ldmatrix", "atomic")
+
+Key = tuple[str, int | None, str | None]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Measured figures of one launch by tile operation.
+
+    ``key`` says what joined them: ``offset`` (exact) or ``line``.  ``agreement`` is the share of measured instructions whose
+    opcode stands at the same offset of the listing, ``attributed`` the share of executed instructions that found an
+    operation (None where nothing was executed).  ``notes`` are for the report.
+    """
+
+    metrics: tuple[Metric, ...]
+    key: str
+    agreement: float
+    attributed: float | None
+    notes: tuple[str, ...]
+
+
+def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
+    """Every complete launch of a bundle's kernel in a report, joined with the bundle's listing and operations.
+
+    Raises :class:`ProfileFormatError` where the report has no complete launch of that kernel or the bundle no listing.
+    """
+    try:
+        kernel = json.loads((bundle / "kernel.json").read_text(encoding="utf-8"))
+        listing = json.loads((bundle / "listing.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
+    launches = [profile for profile in report.of_symbol(kernel["symbol"]) if profile.complete]
+    if not launches:
+        others = ", ".join(sorted({profile.symbol for profile in report.kernels}))
+        raise ProfileFormatError(
+            f"the report has no complete launch of kernel {kernel['symbol']}; it has {others}",
+            remedy="profile the program that launches this bundle, and let it end",
+        )
+    return [join(profile, kernel, listing) for profile in launches]
+
+
+def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]) -> Joined:
+    """One launch, a bundle's ``kernel.json`` and its ``listing.json``.
+
+    Metrics of the result: the launch's own counters; per operation and access ``shared.transactions``,
+    ``shared.transactions_ideal``, ``shared.conflicts``, ``shared.requests`` and the same of ``global.sectors``; per operation
+    ``executed.instructions``, ``stall.samples`` and ``stall.<reason>``; and the totals of the kernel.  ``requests`` count an
+    instruction's executions, also those in which every lane was switched off.
+    """
+    notes = _launch_notes(profile, kernel)
+    rows = _listing_rows(listing)
+    agreement = _agreement(profile.instructions, rows)
+    if agreement >= TRUST:
+        key, find = "offset", _by_offset(rows)
+    else:
+        key, find = "line", _by_line(kernel["operations"])
+        if profile.instructions:
+            notes.append(
+                f"only {agreement:.0%} of the measured instructions stand where the bundle's listing has them: this is another "
+                "binary of the kernel; figures were joined by source line instead"
+            )
+    sums = _sums(profile.instructions, find)
+    buffers = _Buffers(kernel)
+    metrics = [*profile.metrics, *_totals(profile, sums, notes), *_rows(sums, buffers, profile)]
+    executed = [(o, v) for (name, o, _), v in sums.items() if name == "executed.instructions"]
+    whole = sum(value for _, value in executed)
+    attributed = sum(value for operation, value in executed if operation is not None) / whole if whole else None
+    return Joined(tuple(metrics), key, agreement, attributed, tuple(notes))
+
+
+def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
+    """What says that the profiled launch was not the one the bundle describes."""
+    notes: list[str] = []
+    grid, threads = tuple(kernel["grid"]), kernel["threads"]
+    if profile.grid is not None and profile.grid != grid:
+        notes.append(
+            f"the profiled launch has the grid {profile.grid}, the bundle {grid}: figures are of another launch"
+        )
+    if profile.block is not None and profile.block != (threads, 1, 1):
+        notes.append(f"the profiled launch has blocks of {profile.block} threads, the bundle {threads}")
+    if profile.missing:
+        notes.append(f"counters without a value, treated as missing: {', '.join(profile.missing)}")
+    return notes
+
+
+def _listing_rows(listing: dict[str, Any]) -> dict[int, tuple[str, int | None]]:
+    """Offset -> (mnemonic, operation id) of a listing's JSON form; rows without an offset are left out."""
+    at = {name: i for i, name in enumerate(listing["columns"])}
+    return {
+        row[at["offset"]]: (mnemonic(row[at["opcode"]]), row[at["operation"]])
+        for row in listing["rows"]
+        if row[at["offset"]] is not None
+    }
+
+
+def _agreement(instructions: Iterable[MeasuredInstruction], rows: dict[int, tuple[str, int | None]]) -> float:
+    """Share of measured instructions whose mnemonic stands at the same offset of the listing; 0 if none was measured."""
+    same = [rows.get(i.offset, ("", None))[0] == mnemonic(i.text) for i in instructions]
+    return sum(same) / len(same) if same else 0.0
+
+
+Finder = Callable[[MeasuredInstruction], int | None]
+
+
+def _by_offset(rows: dict[int, tuple[str, int | None]]) -> Finder:
+    return lambda instruction: rows.get(instruction.offset, ("", None))[1]
+
+
+def _by_line(operations: list[dict[str, Any]]) -> Finder:
+    """The operation of a line: a file name that ends in ``#op<id>`` says it; else it is the first one on that line.
+
+    Files are compared by as many trailing parts as the operation's file name has, since a compiler may make names absolute.
+    """
+    places: dict[tuple[PurePosixPath, int], int] = {}
+    for operation in sorted(operations, key=lambda item: int(item["id"])):
+        location = operation["location"]
+        places.setdefault((PurePosixPath(location["file"]), location["line"]), operation["id"])
+    known = {operation["id"] for operation in operations}
+
+    def find(instruction: MeasuredInstruction) -> int | None:
+        if instruction.file is None or instruction.line is None:
+            return None
+        if named := _OPERATION_SUFFIX.search(instruction.file):
+            return int(named[1]) if int(named[1]) in known else None
+        parts = PurePosixPath(instruction.file).parts
+        for (file, line), operation in places.items():
+            own = file.parts
+            if line == instruction.line and parts[-len(own) :] == own:
+                return operation
+        return None
+
+    return find
+
+
+def _sums(instructions: Iterable[MeasuredInstruction], find: Finder) -> dict[Key, float]:
+    """(metric, operation, access) -> sum over instructions; access is None for what has none."""
+    sums: dict[Key, float] = defaultdict(float)
+    for instruction in instructions:
+        operation = find(instruction)
+        how = access(instruction.text, instruction.memory)
+        for name, value in instruction.values.items():
+            kind = (how.kind if how is not None else OTHER) if name in _PER_ACCESS else None
+            sums[name, operation, kind] += value
+        executed = instruction.values.get("executed.instructions")
+        for name, space in _REQUESTS.items():
+            if how is not None and space in how.spaces and executed is not None:
+                sums[name, operation, how.kind] += executed
+    return dict(sums)
+
+
+def _totals(profile: KernelProfile, sums: dict[Key, float], notes: list[str]) -> Iterator[Metric]:
+    """Totals of the kernel, flagged where our sums do not come to the same."""
+    ours: dict[str, float] = defaultdict(float)
+    for (name, _, _), value in sums.items():
+        ours[name] += value
+    for row in profile.total_metrics():
+        flag = row.flag
+        if row.metric in ours and ours[row.metric] != row.value:
+            flag = "sum differs"
+            notes.append(
+                f"{row.metric}: instructions sum to {ours[row.metric]:.0f}, the profiler's total is {row.value:.0f}"
+            )
+        yield Metric(row.metric, row.value, row.unit, row.provenance, launch=row.launch, flag=flag)
+    for name in _REQUESTS:
+        if name in ours:
+            yield from _one(make(name, ours[name], _requests(profile.provenance), launch=profile.index))
+
+
+def _requests(provenance: Provenance) -> Provenance:
+    detail = "executions of the instructions that access this memory"
+    return Provenance(provenance.kind, provenance.tool, provenance.version, detail)
+
+
+def _rows(sums: dict[Key, float], buffers: _Buffers, profile: KernelProfile) -> Iterator[Metric]:
+    """Records per operation and access, conflicts with them; zero stall reasons of single operations are left out."""
+    rest: dict[str, float] = defaultdict(float)
+    for (name, operation, kind), value in _with_conflicts(sums).items():
+        if operation is None:
+            rest[name] += value
+            continue
+        if name.startswith("stall.") and value == 0:
+            continue
+        provenance = _requests(profile.provenance) if name in _REQUESTS else profile.provenance
+        buffer = buffers.only(operation, kind, name.partition(".")[0])
+        yield from _one(
+            make(name, value, provenance, operation=operation, buffer=buffer, access=kind, launch=profile.index)
+        )
+    for name, value in rest.items():
+        if value:
+            yield from _one(
+                make(name, value, profile.provenance, access=UNATTRIBUTED, launch=profile.index, flag=UNATTRIBUTED)
+            )
+
+
+def _with_conflicts(sums: dict[Key, float]) -> dict[Key, float]:
+    """The sums, with the conflicts of each operation and access where both counters have a value there."""
+    result = dict(sums)
+    for (name, operation, kind), value in sums.items():
+        ideal = sums.get(("shared.transactions_ideal", operation, kind))
+        if name == "shared.transactions" and ideal is not None:
+            result["shared.conflicts", operation, kind] = value - ideal
+    return result
+
+
+class _Buffers:
+    """Which buffer an access of an operation must be of: known where the operation has only one that fits."""
+
+    def __init__(self, kernel: dict[str, Any]) -> None:
+        self._spaces = {
+            "shared": {buffer["name"] for buffer in kernel.get("shared", ())},
+            "global": {parameter["name"] for parameter in kernel.get("parameters", ())},
+        }
+        self._operations = {operation["id"]: operation for operation in kernel["operations"]}
+
+    def only(self, operation: int, kind: str | None, space: str) -> str | None:
+        """The single buffer of that space which the operation reads (loads) or writes (stores), or None."""
+        record = self._operations.get(operation)
+        if kind is None or space not in self._spaces or record is None:
+            return None
+        reads = kind in _READS or (kind.startswith("cp_async") and space == "global")
+        names = {name for name in record["reads" if reads else "writes"] if name in self._spaces[space]}
+        return names.pop() if len(names) == 1 else None
+
+
+def _one(metric: Metric | None) -> Iterator[Metric]:
+    if metric is not None:
+        yield metric
