@@ -1,0 +1,140 @@
+"""The conflicts table: for each case its shared-memory accesses, simulated and measured side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tileprof.analyse.conflicts import ConflictRow, conflict_rows
+from tileprof.analyse.figures import Figure
+from tileprof.analyse.labels import targets
+from tileprof.report import numbers
+from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.words import ACCESSES, Words, words
+from tileprof.store.records import Provenance, Run
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictLine:
+    """A row as shown.  ``heat`` 0 to 4 says how many times the ideal the access takes; ``bar`` is its width out of 100."""
+
+    label: str
+    place: str
+    text: str
+    buffer: str
+    access: str
+    requests: Cell
+    ways: Cell
+    ideal: Cell
+    simulated: Cell
+    simulated_conflicts: Cell
+    measured: Cell
+    measured_conflicts: Cell
+    difference: Cell
+    times: str
+    heat: int
+    source: str
+    rule: str
+    subtotal: bool
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCase:
+    """All rows of a case."""
+
+    id: str
+    label: str
+    lines: tuple[ConflictLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictTarget:
+    """One target: its cases with shared accesses, and the labels of those without."""
+
+    name: str
+    target: str
+    words: Words
+    cases: tuple[ConflictCase, ...]
+    without: tuple[str, ...]
+    measured: bool
+    open_rules: bool
+
+
+def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[ConflictTarget]:
+    """The table of each target, in order of appearance."""
+    found = []
+    for name, target in targets(run.cases).items():
+        cases, without = [], []
+        for case in run.cases:
+            if case.target_name != name:
+                continue
+            rows = conflict_rows(case)
+            if rows:
+                lines = tuple(
+                    _line(row, provenances, index == 0 or rows[index - 1].operation != row.operation)
+                    for index, row in enumerate(rows)
+                )
+                cases.append(ConflictCase(case.id, labels[case.id], lines))
+            else:
+                without.append(labels[case.id])
+        every = [line for case in cases for line in case.lines]
+        found.append(
+            ConflictTarget(
+                name,
+                target,
+                words(target),
+                tuple(cases),
+                tuple(without),
+                any(not line.measured.absent for line in every),
+                any(line.rule == "open" for line in every),
+            )
+        )
+    return found
+
+
+def _line(row: ConflictRow, provenances: ProvenanceTable, first: bool) -> ConflictLine:
+    simulated, measured = row.simulated, row.measured
+    times = _times(measured.transactions, measured.ideal) or _times(simulated.transactions, simulated.ideal)
+    difference = ABSENT
+    if row.difference is not None:
+        mark = "same" if row.difference == 0 else "differs"
+        formula = Provenance("derived", "tileprof", "", "measured minus simulated transactions")
+        difference = provenances.cell(numbers.difference(row.difference), formula, mark=mark)
+    return ConflictLine(
+        label=row.label,
+        place=f"{row.file}:{row.line}" if row.line is not None else "",
+        text=row.text,
+        buffer=row.buffer or "all buffers",
+        access=ACCESSES.get(row.access or "", row.access or numbers.ABSENT),
+        requests=provenances.count(simulated.requests or measured.requests),
+        ways=provenances.count(simulated.ways),
+        ideal=provenances.count(simulated.ideal or measured.ideal),
+        simulated=provenances.count(simulated.transactions),
+        simulated_conflicts=provenances.count(simulated.conflicts, _mark(simulated.conflicts)),
+        measured=provenances.count(measured.transactions),
+        measured_conflicts=provenances.count(measured.conflicts, _mark(measured.conflicts)),
+        difference=difference,
+        times=numbers.ABSENT if times is None else numbers.ratio(times),
+        heat=heat(times),
+        source=row.source,
+        rule=row.rule,
+        subtotal=row.subtotal,
+        first=first,
+    )
+
+
+def heat(times: float | None) -> int:
+    """0 for no conflict (or not known), then 1 to 4 for up to 2, 4, 8 and more times the ideal."""
+    if times is None or times <= 1:
+        return 0
+    return 1 + sum(times > limit for limit in (2, 4, 8)) if times <= 16 else 4
+
+
+def _mark(conflicts: Figure | None) -> str:
+    return "" if conflicts is None else ("zero" if conflicts.value == 0 else "hot")
+
+
+def _times(transactions: Figure | None, ideal: Figure | None) -> float | None:
+    if transactions is None or ideal is None or ideal.value <= 0:
+        return None
+    return transactions.value / ideal.value

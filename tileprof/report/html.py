@@ -1,0 +1,194 @@
+"""The HTML report: one file that needs no network, no server, and for its tables no script.
+
+The page is assembled from the view modules beside this one and the templates in ``templates/``.  Autoescaping is on; style sheet
+and scripts are inlined and allowed by their hashes in a content security policy that forbids everything else, so a name that
+slipped through unescaped could still do nothing.  Data for the script are JSON in an inert block.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tileprof.analyse.figures import Figure
+from tileprof.analyse.flame import MODES, flame_trees
+from tileprof.analyse.labels import variant_labels
+from tileprof.analyse.roofline import rooflines
+from tileprof.errors import StoreError
+from tileprof.report import flame_view, numbers, overview, roofline_view, words
+from tileprof.report.cells import ProvenanceTable
+from tileprof.report.conflict_view import conflict_targets
+from tileprof.report.source_view import source_files
+from tileprof.report.variants_view import variant_tables
+from tileprof.store.records import PROVENANCES, Run
+
+__all__ = ["render", "write"]
+
+
+def render(run: Run) -> str:
+    """The whole page as text.  Raises nothing for odd data: what cannot be shown is said in its place."""
+    provenances = ProvenanceTable()
+    labels = variant_labels(run.cases)
+    roofs = rooflines(run)
+    points = {point.case.id: point for roof in roofs for point in roof.points}
+    trees = flame_trees(run)
+    strings = flame_view.Strings()
+    flame_data = [flame_view.flame_columns(tree, strings, provenances) for tree in trees]
+    sources = source_files(run, labels, provenances)
+    matrix_targets, matrix_rows = overview.matrix(run, labels, points, provenances)
+    values: dict[str, Any] = {
+        "run": run,
+        "labels": labels,
+        "numbers": numbers,
+        "wall_time": overview.wall_time(run),
+        "statuses": overview.status_counts(run),
+        "targets": {case.target_name: case.target for case in run.cases},
+        "matrix_targets": matrix_targets,
+        "matrix_rows": matrix_rows,
+        "case_rows": overview.case_rows(run, labels, points, provenances),
+        "failures": overview.failures(run, labels),
+        "notes": overview.notes(run, labels),
+        "roofs": [
+            {
+                "roofline": roof,
+                "figure": roofline_view.roof_figure(roof, labels),
+                "rows": roofline_view.roof_rows(roof, labels, provenances),
+                "source": roofline_view.roof_source(roof),
+                "others": [
+                    provenances.cell(numbers.si(c.value, "B/s"), c.provenance, numbers.count(c.value))
+                    for c in roof.other_ceilings
+                ],
+            }
+            for roof in roofs
+        ],
+        "flames": [flame_view.flame_table(tree, provenances) for tree in trees],
+        "flame_modes": [mode for mode in MODES if any(mode in tree.modes for tree in trees)],
+        "conflicts": conflict_targets(run, labels, provenances),
+        "variants": variant_tables(run, labels, provenances),
+        "sources": sources,
+        "machine": flatten(run.machine),
+        "provenance_words": words.PROVENANCE_WORDS,
+        "words": words.words,
+    }
+    # Last: everything above has given out its provenance numbers.
+    values["provenances"] = provenances.rows()
+    data = {
+        "strings": strings.all(),
+        "provenances": [[p.kind, p.tool, p.version, p.detail] for _, p in provenances.rows()],
+        "kinds": list(PROVENANCES),
+        "flame": flame_data,
+        "sources": [file.data for file in sources],
+    }
+    style, theme, script = _asset("report.css"), _asset("theme.js"), _asset("report.js")
+    values |= {
+        "style": Markup(style),
+        "theme_script": Markup(theme),
+        "script": Markup(script),
+        "policy": policy(style, theme, script),
+        "data": Markup(inert_json(data)),
+    }
+    return _environment().get_template("report.html.j2").render(values)
+
+
+def write(run: Run, path: str | Path) -> Path:
+    """Writes the page, replacing an older one in one step.  Raises StoreError when the place cannot be written."""
+    place = Path(path)
+    text = render(run)
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)  # mkstemp makes it private, a report is for others too
+            os.replace(temporary, place)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(f"cannot write {place}: {error.strerror}", remedy="choose another place with -o") from error
+    return place
+
+
+def policy(style: str, *scripts: str) -> str:
+    """A content security policy under which only exactly these texts run or style, and nothing is ever fetched."""
+    allowed = " ".join(_digest(script) for script in scripts)
+    return (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {allowed}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def inert_json(value: Any) -> str:
+    """JSON that can stand in a ``<script type="application/json">``: no ``<``, ``>``, ``&`` and no line separators."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def flatten(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """A nested dictionary as (dotted key, text); empty lists and dictionaries say ``none``."""
+    rows: list[tuple[str, str]] = []
+    for key, value in record.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            rows.extend(flatten(value, f"{name}."))
+        elif isinstance(value, (list, tuple)):
+            rows.append((name, "; ".join(_describe(item) for item in value) or "none"))
+        elif value is None:
+            rows.append((name, numbers.ABSENT))
+        elif name.endswith("_bytes") and isinstance(value, int):
+            rows.append((name.removesuffix("_bytes"), numbers.si(value, "B")))
+        else:
+            rows.append((name, "none" if value in ({}, "") else str(value)))
+    return rows
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return ", ".join(f"{key} {value}" for key, value in item.items())
+    return str(item)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files("tileprof.report") / "assets" / name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tileprof.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["px"] = lambda value: f"{value:.1f}".rstrip("0").rstrip(".")
+    environment.filters["shorten"] = shorten
+    environment.tests["finite"] = lambda value: isinstance(value, Figure) and math.isfinite(value.value)
+    return environment
+
+
+def shorten(text: str, longest: int = 80) -> str:
+    """A text cut in the middle, where ids differ least, to at most ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    head = longest * 2 // 3
+    return f"{text[:head]}…{text[-(longest - head - 1) :]}"

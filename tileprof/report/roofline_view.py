@@ -1,0 +1,323 @@
+"""The roofline as shapes of an inline SVG, and the table under it.  Places labels; colours are the style sheet's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tileprof.analyse.roofline import Point, Roofline, ceiling_provenance
+from tileprof.report import numbers
+from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.placement import Box, Candidate, Layout, text_width
+from tileprof.report.roofline_axes import (
+    Axes,
+    Mark,
+    axes,
+    bandwidth_label,
+    decades,
+    machine_of,
+    mark_names,
+    marks,
+    minor_lines,
+    peak_label,
+    peak_lines,
+)
+from tileprof.store.records import Provenance
+
+WIDTH, HEIGHT = 860.0, 430.0
+LEFT, RIGHT, TOP, BOTTOM = 84.0, 16.0, 16.0, 50.0
+FONT = 11.5
+LONGEST_LABEL = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line in pixels; ``kind`` is a CSS class."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in pixels, turned by ``angle`` degrees around its anchor."""
+
+    x: float
+    y: float
+    text: str
+    kind: str
+    anchor: str = "start"
+    angle: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MarkShape:
+    """A mark with its label and what a reader learns on hover or focus."""
+
+    x: float
+    y: float
+    measured: bool
+    title: str
+    label: Text | None
+    roof_y: float | None
+    floor_y: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoofFigure:
+    """Everything that the SVG of one target holds."""
+
+    width: float
+    height: float
+    plot: Box
+    grid: tuple[Line, ...]
+    ceilings: tuple[Line, ...]
+    texts: tuple[Text, ...]
+    ridges: tuple[tuple[float, float, str], ...]
+    marks: tuple[MarkShape, ...]
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoofRow:
+    """A row of the table: the case's number on the plot, its label and cells."""
+
+    number: int
+    label: str
+    id: str
+    cells: tuple[Cell, ...]
+    held_to: str
+    predicted: bool
+
+
+class _Paper:
+    """Data to pixels on logarithmic axes."""
+
+    def __init__(self, ranges: Axes) -> None:
+        self.ranges = ranges
+        self.plot = Box(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
+        self.per_x = (self.plot.right - self.plot.left) / math.log10(ranges.x1 / ranges.x0)
+        self.per_y = (self.plot.bottom - self.plot.top) / math.log10(ranges.y1 / ranges.y0)
+
+    def x(self, value: float) -> float:
+        return self.plot.left + math.log10(value / self.ranges.x0) * self.per_x
+
+    def y(self, value: float) -> float:
+        return self.plot.bottom - math.log10(value / self.ranges.y0) * self.per_y
+
+
+def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None:
+    """The figure of one target, or None where nothing can be plotted."""
+    ranges = axes(roofline)
+    if ranges is None:
+        return None
+    paper = _Paper(ranges)
+    layout = Layout(paper.plot)
+    places = marks(roofline)
+    for mark in places:
+        x, y = paper.x(mark.x), paper.y(mark.y)
+        layout.block([Box(x - 8, y - 8, x + 8, y + 8)])
+    lines, texts = _ceilings(roofline, paper, layout)
+    shapes = tuple(_shape(roofline, mark, paper, layout, labels) for mark in places)
+    grid, ticks = _grid(paper)
+    # A ridge belongs to a roof; the preferred bandwidth's are enough.
+    first = roofline.bandwidths[:1]
+    ridges = tuple(
+        (
+            paper.x(r.intensity),
+            paper.y(r.compute.value),
+            f"ridge of {r.compute.unit_class}: {numbers.intensity(r.intensity)} FLOP/byte",
+        )
+        for r in roofline.ridges
+        if r.bandwidth in first
+    )
+    measured = sum(shape.measured for shape in shapes)
+    description = (
+        f"Roofline of {roofline.target_name}: {len(roofline.points)} cases, {measured} measured, "
+        f"{len(roofline.points) - measured} predicted. The table below holds the same numbers."
+    )
+    return RoofFigure(WIDTH, HEIGHT, paper.plot, grid, lines, texts + ticks, ridges, shapes, description)
+
+
+def _grid(paper: _Paper) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
+    plot, ranges = paper.plot, paper.ranges
+    lines: list[Line] = []
+    texts: list[Text] = []
+    for value in minor_lines(ranges.x0, ranges.x1):
+        lines.append(Line(paper.x(value), plot.top, paper.x(value), plot.bottom, "minor"))
+    for value in minor_lines(ranges.y0, ranges.y1):
+        lines.append(Line(plot.left, paper.y(value), plot.right, paper.y(value), "minor"))
+    for value in decades(ranges.x0, ranges.x1):
+        x = paper.x(value)
+        lines.append(Line(x, plot.top, x, plot.bottom, "major"))
+        text = f"{value:g}" if value < 1e4 else numbers.si(value)
+        texts.append(Text(x, plot.bottom + 18, text, "tick", "middle"))
+    for value in decades(ranges.y0, ranges.y1):
+        y = paper.y(value)
+        lines.append(Line(plot.left, y, plot.right, y, "major"))
+        texts.append(Text(plot.left - 8, y + 4, numbers.si(value), "tick", "end"))
+    texts.append(Text((plot.left + plot.right) / 2, HEIGHT - 10, "arithmetic intensity, FLOP/byte", "axis", "middle"))
+    texts.append(Text(18, (plot.top + plot.bottom) / 2, "work per second, FLOP/s", "axis", "middle", -90))
+    return tuple(lines), tuple(texts)
+
+
+def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
+    """Lines of the roof and their labels, clipped to the plot; a peak starts at its first ridge."""
+    plot, ranges = paper.plot, paper.ranges
+    lines: list[Line] = []
+    texts: list[Text] = []
+    peaks = peak_lines(roofline)
+    highest = max((line.value for line in peaks), default=ranges.y1)
+    widest = max((c.value for c in roofline.bandwidths), default=None)
+    for peak in peaks:
+        start = max(ranges.x0, peak.value / widest) if widest else ranges.x0
+        y = paper.y(peak.value)
+        lines.append(Line(paper.x(start), y, plot.right, y, f"roof {peak.kind}"))
+        text = peak_label(peak)
+        width = text_width(text, FONT)
+        candidates = [
+            Candidate((Box(right - width, y + dy - FONT, right, y + dy + 3),), right, y + dy, "end")
+            for right in (plot.right - 6, plot.right - 60, plot.right - 140, plot.right - 240)
+            for dy in (-6, FONT + 4)
+        ]
+        chosen = layout.place(candidates) or candidates[0]
+        texts.append(Text(chosen.x, chosen.y, text, f"roof {peak.kind}", "end"))
+    angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
+    for ceiling in roofline.bandwidths:
+        kind = f"roof {ceiling.provenance.kind}"
+        start = max(ranges.x0, ranges.y0 / ceiling.value)
+        end = min(ranges.x1, highest / ceiling.value)
+        if end <= start:
+            continue
+        x1, y1 = paper.x(start), paper.y(start * ceiling.value)
+        x2, y2 = paper.x(end), paper.y(end * ceiling.value)
+        lines.append(Line(x1, y1, x2, y2, kind))
+        text = bandwidth_label(ceiling)
+        along = layout.place(
+            [_along(x1, y1, x2, y2, share, text, angle) for share in (0.5, 0.35, 0.6, 0.2, 0.72, 0.08)]
+        )
+        if along is not None:
+            texts.append(Text(along.x, along.y, text, kind, "middle", angle))
+    return tuple(lines), tuple(texts)
+
+
+def _along(x1: float, y1: float, x2: float, y2: float, share: float, text: str, angle: float) -> Candidate:
+    """A label centred ``share`` along a line and 7 pixels above it, as a row of small boxes."""
+    radians = math.radians(angle)
+    across, up = math.cos(radians), math.sin(radians)
+    x = x1 + (x2 - x1) * share + 7 * up
+    y = y1 + (y2 - y1) * share - 7 * across
+    half = text_width(text, FONT) / 2
+    steps = max(2, int(half / 5))
+    boxes = []
+    for step in range(-steps, steps + 1):
+        along = half * step / steps
+        cx, cy = x + along * across + 4 * up, y + along * up - 4 * across
+        boxes.append(Box(cx - 6, cy - 6, cx + 6, cy + 6))
+    return Candidate(tuple(boxes), x, y, "middle")
+
+
+def _shape(roofline: Roofline, mark: Mark, paper: _Paper, layout: Layout, labels: dict[str, str]) -> MarkShape:
+    x, y = paper.x(mark.x), paper.y(mark.y)
+    names = mark_names(roofline, mark, labels)
+    title = _title(roofline.points[mark.indices[0]], names, mark.measured)
+    short = ", ".join(str(index + 1) for index in mark.indices)
+    texts = [short] if len(names) > 1 else [f"{short}  {_cut(names[0])}", short]
+    label = None
+    for text in texts:
+        chosen = layout.place(_around(x, y, text))
+        if chosen is not None:
+            label = Text(chosen.x, chosen.y, text, "label", chosen.anchor)
+            break
+    attainable = roofline.points[mark.indices[0]].attainable if mark.measured else None
+    roof = paper.y(attainable) if attainable is not None and attainable > mark.y * 1.05 else None
+    return MarkShape(x, y, mark.measured, title, label, roof, paper.plot.bottom)
+
+
+def _around(x: float, y: float, text: str) -> list[Candidate]:
+    """Places around a mark, nearest first: right, left, above, below, then further away."""
+    width, found = text_width(text, FONT), []
+    for distance in (12.0, 20.0, 32.0, 48.0):
+        for dx, dy, anchor in (
+            (distance, 4, "start"),
+            (-distance, 4, "end"),
+            (0, -distance, "middle"),
+            (0, distance + 8, "middle"),
+            (distance * 0.8, -distance * 0.8 + 4, "start"),
+            (distance * 0.8, distance * 0.8 + 4, "start"),
+            (-distance * 0.8, -distance * 0.8 + 4, "end"),
+            (-distance * 0.8, distance * 0.8 + 4, "end"),
+        ):
+            left = {"start": x + dx, "end": x + dx - width, "middle": x + dx - width / 2}[anchor]
+            box = Box(left - 2, y + dy - FONT, left + width + 2, y + dy + 3)
+            found.append(Candidate((box,), x + dx, y + dy, anchor))
+    return found
+
+
+def _title(point: Point, names: list[str], measured: bool) -> str:
+    lines = ["\n".join(names[:6]) + (f"\nand {len(names) - 6} more" if len(names) > 6 else "")]
+    lines.append(f"intensity {numbers.intensity(point.intensity)} FLOP/byte (derived)")
+    if measured:
+        lines.append(f"achieved {numbers.si(point.achieved, 'FLOP/s')} (measured)")
+    if point.attainable is not None:
+        lines.append(f"attainable {numbers.si(point.attainable, 'FLOP/s')}, {point.bound} bound (derived)")
+    lines.append(
+        f"{numbers.percent(point.share)} of attainable" if measured else "predicted: the case was not run here"
+    )
+    return "\n".join(lines)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…"
+
+
+def roof_rows(roofline: Roofline, labels: dict[str, str], provenances: ProvenanceTable) -> list[RoofRow]:
+    """The numbers of the plot: intensity, time, achieved, attainable, share, bound, measured DRAM intensity."""
+    rows = []
+    for index, point in enumerate(roofline.points):
+        work = Provenance("derived", "tileprof", "", "useful FLOPs / least bytes, every operand moved once")
+        timing = point.case.timing
+        achieved = time = share = ABSENT
+        if point.achieved is not None and timing is not None:
+            timed = Provenance("measured", timing.method, "", f"median of {len(timing.samples_ns)} launches")
+            rate = Provenance("derived", "tileprof", "", f"useful FLOPs / measured time ({timing.method})")
+            time = provenances.cell(numbers.duration(point.time_ns), timed, f"{numbers.count(point.time_ns)} ns")
+            achieved = provenances.cell(numbers.si(point.achieved, "FLOP/s"), rate, numbers.count(point.achieved))
+            mark = "over" if point.share is not None and point.share > 1 else ""
+            share = provenances.cell(numbers.percent(point.share), rate, mark=mark)
+        roof = provenances.cell(numbers.si(point.attainable, "FLOP/s"), ceiling_provenance(point))
+        dram = ABSENT
+        if point.dram_intensity is not None:
+            formula = f"useful FLOPs / {numbers.count(point.dram_bytes)} bytes moved by DRAM (measured)"
+            dram = provenances.cell(
+                numbers.intensity(point.dram_intensity), Provenance("derived", "tileprof", "", formula)
+            )
+        cells = (
+            provenances.cell(numbers.si(point.flops, "FLOP"), work, numbers.count(point.flops)),
+            provenances.cell(numbers.si(point.bytes_min, "B"), work, numbers.count(point.bytes_min)),
+            provenances.cell(numbers.intensity(point.intensity), work),
+            dram,
+            time,
+            achieved,
+            roof,
+            share,
+        )
+        held_to = (
+            f"{point.bound} ({point.compute.unit_class})"
+            if point.compute is not None and point.bound
+            else numbers.ABSENT
+        )
+        rows.append(RoofRow(index + 1, labels[point.case.id], point.case.id, cells, held_to, point.achieved is None))
+    return rows
+
+
+def roof_source(roofline: Roofline) -> str:
+    """What the ceilings are and of which machine: for the heading of a figure."""
+    ceilings = [*roofline.bandwidths, *roofline.peaks]
+    kinds = sorted({ceiling.provenance.kind for ceiling in ceilings})
+    if not ceilings:
+        return "no ceilings are known for this target"
+    return f"ceilings: {' and '.join(kinds)}, {machine_of(ceilings)}"
