@@ -4,7 +4,8 @@ An instruction that computes counts by what it computes, wherever its operands a
 "fma"); one that only moves counts by where from or to.  An x86 address does not say whether it is a tensor or a tile, tiles
 being on the stack and often addressed through registers: moves with a memory operand are "global_load" or "global_store",
 those at a constant distance from the stack or frame pointer, spills and small tiles alike, "local_load" or "local_store",
-those at a constant distance from the instruction "constant_load".
+those at a constant distance from the instruction "constant_load".  ``xor`` of a register with itself, the way to write 0
+into it, is a "move".
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from functools import lru_cache
 
 _MEMORY = re.compile(r"\[([^\]]*)\]")
+_SAME = re.compile(r"(\w+), \1$")
 _STACK = re.compile(r"^(rsp|rbp)( [+-] (0x)?[0-9a-f]+)?$")
 
 # First match wins; the mnemonic has lost the "v" of its VEX and EVEX forms where one stands before a known SSE name.
@@ -67,6 +69,8 @@ def classify(mnemonic: str, operands: str) -> str:
     klass = next((klass for klass, pattern in _RULES if pattern.match(plain)), "other")
     if name == "lea":
         return "integer"
+    if plain.startswith(("xor", "pxor")) and _SAME.search(operands):
+        return "move"
     if klass != "move":
         return klass
     memory = _MEMORY.search(operands)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilelang_min.codegen.cpu.attribution import Decoded, attribute
 from tilelang_min.codegen.cpu.classes import classify
 from tilelang_min.codegen.llvm_lines import KERNEL_OPERATION, operation_of_location
 from tilelang_min.errors import CodegenError
@@ -30,10 +31,10 @@ class Disassembly:
 def read_shared_object(binary: bytes, symbol: str, operations: Sequence[TileOperation]) -> Disassembly:
     """Listing and sizes of function ``symbol``.
 
-    Instructions without an own row in the line table count to an operation in two cases: the prologue (which sets up and
-    probes the stack) to the kernel, and no-operations that align the head of a loop to what they align.  No-operations that
-    fill up behind a ``ret`` or an unconditional jump are never executed and are left out.  Raises :class:`CodegenError`
-    where the object lacks the symbol or its code cannot be read.
+    The prologue (which sets up and probes the stack) belongs to the kernel; for other instructions without a location see
+    :mod:`tilelang_min.codegen.cpu.attribution`.  No-operations that fill up behind a ``ret`` or an unconditional jump are
+    never executed and are left out.  Raises :class:`CodegenError` where the object lacks the symbol or its code cannot be
+    read.
     """
     import capstone
     from elftools.elf.elffile import ELFFile
@@ -49,7 +50,7 @@ def read_shared_object(binary: bytes, symbol: str, operations: Sequence[TileOper
     code = section.data()[first : first + size]
     starts, owners = _line_rows(elf, start, start + size)
     decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    decoded: list[tuple[int, str, str, int | None]] = []
+    decoded: list[Decoded] = []
     end = 0
     falls_through = True
     for offset, length, mnemonic, operands in decoder.disasm_lite(code, 0):
@@ -58,7 +59,7 @@ def read_shared_object(binary: bytes, symbol: str, operations: Sequence[TileOper
             continue
         falls_through = mnemonic not in ("ret", "jmp")
         row = bisect_right(starts, start + offset) - 1
-        decoded.append((offset, mnemonic, operands, owners[row] if row >= 0 else None))
+        decoded.append(Decoded(offset, mnemonic, operands, owners[row] if row >= 0 else None))
     if end != size:
         raise CodegenError(
             f"the machine code of {symbol} cannot be read beyond byte {end} of {size}",
@@ -67,24 +68,18 @@ def read_shared_object(binary: bytes, symbol: str, operations: Sequence[TileOper
     return Disassembly(_listing(symbol, decoded, operations), size, _stack(elf))
 
 
-def _listing(
-    symbol: str, decoded: Sequence[tuple[int, str, str, int | None]], operations: Sequence[TileOperation]
-) -> Listing:
-    """The listing of (offset, mnemonic, operands, operation) in program order."""
+def _listing(symbol: str, decoded: Sequence[Decoded], operations: Sequence[TileOperation]) -> Listing:
+    """The listing of instructions in program order."""
     lines = {operation.id: operation.location.line for operation in operations}
     instructions: list[Instruction] = []
     text = [f"{symbol}:"]
-    following: int | None = None
-    for offset, mnemonic, operands, own in reversed(decoded):
-        operation = following if mnemonic == "nop" and own is None else own
-        following = operation
-        words = f"{mnemonic} {operands}".rstrip()
+    for one, operation in zip(decoded, attribute(decoded), strict=True):
+        words = f"{one.mnemonic} {one.operands}".rstrip()
         line = lines.get(operation) if operation is not None else None
-        instructions.append(Instruction(words, mnemonic, classify(mnemonic, operands), operation, line, offset))
-    instructions.reverse()
-    for one in instructions:
-        place = "" if one.operation is None else f"operation {one.operation}, line {one.line}"
-        text.append(f"{one.offset:6x}:  {one.text:<60} ; {place}".rstrip(" ;"))
+        klass = classify(one.mnemonic, one.operands)
+        instructions.append(Instruction(words, one.mnemonic, klass, operation, line, one.offset))
+        place = "" if operation is None else f"operation {operation}, line {line}"
+        text.append(f"{one.offset:6x}:  {words:<60} ; {place}".rstrip(" ;"))
     return Listing(tuple(instructions), "x86", "\n".join([*text, ""]))
 
 
