@@ -31,9 +31,9 @@ __forceinline__ half min(half a, half b) { return __hmin(a, b); }
 #define tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(__dst_mem, __src_mem, __src_size) asm volatile("cp.async.cg.shared::cta.global [%0], [%1], 16, %2;" :  : "r"((uint32_t)(__dst_mem)), "l"((const void*)(__src_mem)), "r"((uint32_t)(__src_size)) : "memory")
 
 #define tvm_builtin_cuda_cvta_generic_to_shared(p) ((unsigned int)(__cvta_generic_to_shared((void*)(p))))
-extern "C" __global__ void __launch_bounds__(32) mma_tile(half* __restrict__ A, half* __restrict__ B, float* __restrict__ C);
+extern "C" __global__ void __launch_bounds__(32) mma_tile_kernel(half* __restrict__ A, half* __restrict__ B, float* __restrict__ C);
 #line 3 "/home/author/kernel.py"
-extern "C" __global__ void __launch_bounds__(32) mma_tile(half* __restrict__ A, half* __restrict__ B, float* __restrict__ C) {
+extern "C" __global__ void __launch_bounds__(32) mma_tile_kernel(half* __restrict__ A, half* __restrict__ B, float* __restrict__ C) {
 #line 3 "/home/author/kernel.py"
   __shared__ alignas(128) half A_shared_ptr[384];
 #line 3 "/home/author/kernel.py"

@@ -18,7 +18,9 @@ from tvm import tirx
 
 from tilelang_min.codegen.nvidia.header import header, own_header
 from tilelang_min.codegen.nvidia.lines import OperationLines
-from tilelang_min.codegen.nvidia.printing import print_cuda
+from tilelang_min.codegen.nvidia.names import with_safe_names
+from tilelang_min.codegen.nvidia.nvrtc import compile_cubin
+from tilelang_min.codegen.nvidia.printing import kernel_symbol, print_cuda
 from tilelang_min.codegen.nvidia.text import finish, helpers_to_macros, markers_to_lines
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import SourceLocation, ThreadProgram, TileOperation
@@ -189,3 +191,37 @@ def test_header_piece_that_is_not_served() -> None:
 def test_importing_the_room_imports_no_tvm() -> None:
     code = "import sys; import tilelang_min.codegen.nvidia; sys.exit('tvm' in sys.modules or 'torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["main", "exp", "max", "float", "class", "__nv", "größe"])
+def test_any_kernel_name(name: str) -> None:
+    program = replace(amd_programs.scale("cuda:sm_80"), name=name)
+    symbol, source = kernel_symbol(program), source_of(program)
+    assert symbol == {"__nv": "v_nv_kernel_", "größe": "gr__e_kernel"}.get(name, f"{name}_kernel")
+    assert f" {symbol}(float" in source
+    assert f"'{symbol}'" in compile_cubin(source, arch="sm_80", name=name).log
+
+
+def one_copy(source: str, tile: str) -> ThreadProgram:
+    """O = A through shared memory, under names to try."""
+    b = amd_programs.Build("copy", (1, 1, 1), 32, "cuda:sm_80")
+    a, out = b.parameter(source, "float16", (32,)), b.parameter("O", "float16", (32,), "out")
+    shared = b.shared(tile, "float16", (32,))
+    larger = tirx.Max(amd_programs.load(shared, b.tx), tirx.FloatImm("float16", 0.0))
+    body = [amd_programs.store(shared, amd_programs.load(a, b.tx), b.tx), amd_programs.store(out, larger, b.tx)]
+    return b.program(amd_programs.operations(("kernel", 1)), body)
+
+
+@pytest.mark.parametrize("name", ["new", "this", "max", "half", "threadIdx", "__syncthreads", "uint4", "größe", "bool"])
+def test_any_parameter_and_tile_name(name: str) -> None:
+    source = source_of(one_copy(name, name))
+    assert f" {name}," not in source
+    assert "'copy_kernel'" in compile_cubin(source, arch="sm_80", name=name).log
+
+
+def test_ordinary_names_are_kept() -> None:
+    source = source_of(one_copy("A", "A_shared"))
+    assert "copy_kernel(half* __restrict__ A, half* __restrict__ O)" in source
+    assert "A_shared_ptr[32]" in source
+    function = programs.mma_tile().function
+    assert with_safe_names(function) is function

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilelang_min.codegen.nvidia import nvrtc, sass
 from tilelang_min.codegen.nvidia.lines import OperationLines
-from tilelang_min.codegen.nvidia.printing import print_cuda
+from tilelang_min.codegen.nvidia.printing import kernel_symbol, print_cuda
 from tilelang_min.codegen.nvidia.ptxas_log import read_ptxas_log
 from tilelang_min.codegen.nvidia.text import finish
 from tilelang_min.errors import CodegenError
@@ -30,6 +30,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     """
     chosen = _checked(options)
     started = time.perf_counter()
+    symbol = kernel_symbol(program)
     lines = OperationLines(program.operations)
     printed = print_cuda(program, min_blocks=chosen.get("min_blocks"), max_registers=chosen.get("max_registers"))
     source = finish(printed, lines)
@@ -39,16 +40,18 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     result = nvrtc.compile_cubin(source, arch=program.target.arch, name=program.name, options=flags)
     after_nvrtc = time.perf_counter()
 
-    listing = sass.disassemble(result.cubin, program.name, lines)
+    listing = sass.disassemble(result.cubin, symbol, lines)
     after_disassemble = time.perf_counter()
     return CompiledKernel(
-        symbol=program.name,
+        symbol=symbol,
         binary=result.cubin,
         binary_kind="cubin",
         source=source,
         source_language="cuda",
         listing=listing,
-        resources=_resources(result.log, program, code_bytes=len(listing.instructions) * sass.INSTRUCTION_BYTES),
+        resources=_resources(
+            result.log, symbol, program.target.arch, code_bytes=len(listing.instructions) * sass.INSTRUCTION_BYTES
+        ),
         seconds={
             "print": after_print - started,
             "nvrtc": after_nvrtc - after_print,
@@ -78,10 +81,10 @@ def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     return chosen
 
 
-def _resources(log: str, program: ThreadProgram, *, code_bytes: int) -> Resources:
-    figures = read_ptxas_log(log, program.name, program.target.arch)
+def _resources(log: str, symbol: str, arch: str, *, code_bytes: int) -> Resources:
+    figures = read_ptxas_log(log, symbol, arch)
     if figures is None:
-        raise CodegenError(f"the log of ptxas does not describe kernel {program.name}:\n{log}")
+        raise CodegenError(f"the log of ptxas does not describe kernel {symbol}:\n{log}")
     return Resources(
         registers_per_thread=figures.registers,
         shared_bytes_static=figures.shared_bytes,

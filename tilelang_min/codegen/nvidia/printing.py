@@ -9,11 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang_min.codegen.nvidia.header import own_header
+from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import ThreadProgram
 
 _MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
 _MAX_REGISTERS = "tirx.max_registers"
+
+
+def kernel_symbol(program: ThreadProgram) -> str:
+    """The kernel's name in CUDA C++ and in the cubin."""
+    return safe_name(program.name + KERNEL_SUFFIX)
 
 
 def print_cuda(program: ThreadProgram, *, min_blocks: int | None = None, max_registers: int | None = None) -> str:
@@ -43,7 +49,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
 
     target = Target({"kind": "cuda", "arch": program.target.arch})
     attributes: dict[str, Any] = {
-        "global_symbol": program.name,
+        "global_symbol": kernel_symbol(program),
         "target": target,
         "calling_conv": 2,  # CallingConv::kDeviceKernelLaunch
         "tirx.is_global_func": True,
@@ -52,7 +58,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
         attributes[_MIN_BLOCKS] = min_blocks
     if max_registers is not None:
         attributes[_MAX_REGISTERS] = max_registers
-    module = IRModule.from_expr(program.function.with_attr(attributes))
+    module = IRModule.from_expr(with_safe_names(program.function).with_attr(attributes))
     # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
     # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
     for step in (
