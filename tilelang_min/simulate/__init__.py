@@ -1,0 +1,11 @@
+"""Executes the thread program that the code generators print, on NumPy, and counts what it does to memory.
+
+``tree`` reads the TIRx function, ``statements`` (with ``expressions``, ``integers``, ``instructions``) translates it to a
+Python function once, ``machine`` runs that function for some blocks at once with ``sites``, ``transfers``, ``matrix`` and
+``races``, and ``counting`` asks ``tilelang_min.access`` what the recorded addresses cost.
+"""
+
+from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
+from tilelang_min.simulate.simulation import simulate
+
+__all__ = ["AccessCount", "SimulationResult", "merge_counts", "merge_executed", "simulate"]

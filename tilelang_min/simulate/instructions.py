@@ -1,0 +1,193 @@
+"""Barriers and vendor instructions: PTX calls and LLVM intrinsics as calls of the machine.
+
+A PTX call arrives as ``tirx.ptx.<entry>(operands in PTX order..., modifier tokens as text)``; destinations are loads in
+operand position.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tilelang_min.errors import SimulationError
+from tilelang_min.simulate.expressions import Expressions
+from tilelang_min.simulate.matrix import find_instruction
+from tilelang_min.simulate.tree import Buffer, Expression
+from tilelang_min.simulate.values import Address, Array, Lane, Uniform, Value
+
+MATRICES = {"x1": 1, "x2": 2, "x4": 4}
+
+
+class Instructions(Expressions):
+    """Adds calls with effects to the expressions."""
+
+    def executes(self, work: Counter[str]) -> None:
+        """Counts instructions of the current operation."""
+        raise NotImplementedError
+
+    def write_registers(self, row: str, value: str) -> None:
+        """Assigns to a view of registers, under the mask if there is one."""
+        raise NotImplementedError
+
+    def perform(self, call: Expression) -> None:
+        """Writes a call made for its effect."""
+        name: str = call.value
+        if name == "tirx.tvm_storage_sync":
+            self.executes(Counter(barrier=1))
+            self.source.line(f"rt.barrier({self.operation}, {self.mask})")
+            return
+        if name.startswith("tirx.ptx."):
+            operands = [arg for arg in call.args if arg.kind != "text"]
+            tokens = [arg.value for arg in call.args if arg.kind == "text" and arg.value]
+            entry = name.removeprefix("tirx.ptx.").split("_")[0]
+            if entry == "mma":
+                return self.mma(".".join(["mma", *tokens]), operands)
+            if entry == "ldmatrix":
+                return self.ldmatrix(tokens, operands)
+            if entry == "cp" and "async" in tokens and "bulk" not in tokens:
+                return self.cp_async(tokens, operands)
+            raise SimulationError(f"the simulator cannot execute the PTX instruction {'.'.join([entry, *tokens])}")
+        raise SimulationError(f"the simulator has no rule for the call {name}")
+
+    # ---- matrix instructions ------------------------------------------------------------------------------------------
+
+    def mma(self, name: str, operands: list[Expression]) -> None:
+        """``mma.sync``: d, a, b, c registers in that order; a and b are 32-bit words of packed items."""
+        instruction = find_instruction(self.layout.program.target, name)
+        c_count = instruction.c_map.items
+        a_count = instruction.a_map.items * self.layout.itemsize(instruction.a_dtype) // 4
+        b_count = instruction.b_map.items * self.layout.itemsize(instruction.b_dtype) // 4
+        if len(operands) != 2 * c_count + a_count + b_count:
+            raise SimulationError(f"{name} with {len(operands)} operands")
+        d, rest = operands[:c_count], operands[c_count:]
+        a, b, c = rest[:a_count], rest[a_count : a_count + b_count], rest[a_count + b_count :]
+        function = self.source.hoist(f"rt.matrix({name!r}, True)", "f")
+        arguments = ", ".join(self.registers(group) for group in (a, b, c))
+        self.executes(Counter(matrix=1))
+        self.assign(d, f"{function}({arguments}{self.converged()})")
+
+    def intrinsic(self, e: Expression) -> Value:
+        """MFMA: a, b, c vectors, then three modifiers that must be zero."""
+        name: str = e.value
+        if not name.startswith("llvm.amdgcn.mfma."):
+            return super().intrinsic(e)
+        find_instruction(self.layout.program.target, name)
+        if any(arg.kind != "const" or arg.value != 0 for arg in e.args[3:]):
+            raise SimulationError(f"{name} with broadcast or permute modifiers is not supported")
+        function = self.source.hoist(f"rt.matrix({name!r}, False)", "f")
+        a, b, c = (f"rt.rows({self.array(arg).source}, {arg.lanes})" for arg in e.args[:3])
+        self.executes(Counter(matrix=1))
+        result = self.source.fresh("x")
+        self.source.line(f"{result} = {function}({a}, {b}, {c}{self.converged()})")
+        return Array(result, e.dtype, e.lanes)
+
+    def converged(self) -> str:
+        """Under a mask: a check that no warp is split, as a further argument of a warp-wide instruction."""
+        return "" if self.mask is None else f", rt.whole_warps({self.mask}, {self.operation})"
+
+    def registers(self, operands: list[Expression]) -> str:
+        """Source text of operand registers as one array ``(registers, threads)``."""
+        run = self.consecutive(operands)
+        if run is not None:
+            return self.register(run[0], run[1], len(operands)) if len(operands) > 1 else self.one_row(*run)
+        return f"np.stack([{', '.join(f'rt.spread({self.array(operand).source})' for operand in operands)}])"
+
+    def one_row(self, buffer: Buffer, index: Uniform) -> str:
+        """A single register as an array of one row."""
+        start = index.linear.source()
+        name = self.source.hoist(f"rt.local({buffer.key})", "r")
+        text = f"{name}[{start}:{start} + 1]"
+        return self.source.hoist(text, "r") if index.linear.is_const else text
+
+    def consecutive(self, operands: list[Expression]) -> tuple[Buffer, Uniform] | None:
+        """The buffer and first index, where the operands are successive elements of one register array."""
+        first: tuple[Buffer, Uniform] | None = None
+        for i, operand in enumerate(operands):
+            if operand.kind != "load" or operand.value.scope != "local" or operand.lanes != 1:
+                return None
+            index = self.integer(operand.args[0])
+            if not isinstance(index, Uniform):
+                return None
+            if first is None:
+                first = (operand.value, index)
+                continue
+            step = index.linear + first[1].linear.scaled(-1)
+            if operand.value is not first[0] or not step.is_const or step.const != i:
+                return None
+        return first
+
+    def assign(self, destinations: list[Expression], value: str) -> None:
+        """Writes the rows of ``value`` to destination registers."""
+        run = self.consecutive(destinations)
+        if run is not None:
+            row = self.register(run[0], run[1], len(destinations)) if len(destinations) > 1 else self.one_row(*run)
+            self.write_registers(row, value)
+            return
+        result = self.source.fresh("x")
+        self.source.line(f"{result} = {value}")
+        for i, destination in enumerate(destinations):
+            run = self.consecutive([destination])
+            if run is None:
+                raise SimulationError("a destination of an instruction is not a register")
+            self.write_registers(self.register(run[0], run[1], 1), f"{result}[{i}]")
+
+    # ---- shared memory ------------------------------------------------------------------------------------------------
+
+    def ldmatrix(self, tokens: list[str], operands: list[Expression]) -> None:
+        """``ldmatrix``: destinations, then one address a lane."""
+        matrices = next((MATRICES[token] for token in tokens if token in MATRICES), 0)
+        if not matrices or "m8n8" not in tokens or "b16" not in tokens or len(operands) != matrices + 1:
+            raise SimulationError(f"the simulator cannot execute ldmatrix.{'.'.join(tokens)}")
+        address = self.pointer(operands[-1], "shared")
+        site = self.site("ldmatrix", address.buffer, matrices)
+        transposed = "trans" in tokens
+        if self.mask is None and not isinstance(address.offset, Array):
+            base, offset = self.split(address.offset)
+            function = self.source.hoist(f"rt.ldmatrix({site.number}, {transposed}, {base})", "s")
+            value = f"{function}({offset})"
+        else:
+            function = self.source.hoist(f"rt.masked_ldmatrix({site.number}, {transposed})", "s")
+            value = f"{function}({self.integers.array(address.offset).source}, {self.mask})"
+        self.assign(operands[:-1], value)
+
+    def cp_async(self, tokens: list[str], operands: list[Expression]) -> None:
+        """``cp.async`` and its groups."""
+        self.executes(Counter(async_copy=1))
+        if "commit_group" in tokens:
+            self.source.line(f"rt.commit_group({self.operation}, {self.mask})")
+            return
+        if "wait_group" in tokens or "wait_all" in tokens:
+            left = operands[0].value if operands else 0
+            self.source.line(f"rt.wait_group({left}, {self.operation}, {self.mask})")
+            return
+        width = int(operands[2].value) if operands[2].kind == "const" else 0
+        if width not in (4, 8, 16) or ("cg" in tokens and width != 16) or len(operands) not in (3, 4):
+            raise SimulationError(f"the simulator cannot execute cp.{'.'.join(tokens)} of {width} bytes")
+        target, origin = self.pointer(operands[0], "shared"), self.pointer(operands[1], "global")
+        size = self.array(operands[3]).source if len(operands) == 4 else str(width)
+        kind = "cp_async_bypass" if "cg" in tokens else "cp_async"
+        t_size, o_size = (self.layout.itemsize(p.buffer.dtype) for p in (target, origin))
+        t_site = self.site(kind, target.buffer, width // t_size)
+        o_site = self.site("load", origin.buffer, width // o_size, part=True)
+        numbers = f"{t_site.number}, {o_site.number}"
+        if self.mask is None and not isinstance(target.offset, Array) and not isinstance(origin.offset, Array):
+            (t_base, t_offset), (o_base, o_offset) = self.split(target.offset), self.split(origin.offset)
+            function = self.source.hoist(f"rt.cp_async({numbers}, {t_base}, {o_base})", "s")
+            self.source.line(f"{function}({t_offset}, {o_offset}, {size})")
+            return
+        function = self.source.hoist(f"rt.masked_cp_async({numbers})", "s")
+        places = ", ".join(self.integers.array(p.offset).source for p in (target, origin))
+        self.source.line(f"{function}({places}, {size}, {self.mask})")
+
+    def pointer(self, e: Expression, space: str) -> Address:
+        """The address that an operand computes."""
+        value = self.value(e)
+        if not isinstance(value, Address) or self.layout.place(value.buffer).space != space:
+            raise SimulationError(f"an instruction needs a {space} address of a known buffer")
+        return value
+
+    @staticmethod
+    def split(offset: Uniform | Lane) -> tuple[str, str]:
+        """Base name and offset text of an address."""
+        if isinstance(offset, Uniform):
+            return "None", offset.linear.source()
+        return offset.base, offset.offset.source()

@@ -1,0 +1,321 @@
+"""The machine that a translated program runs on: some blocks at once, their memory, barriers and counters.
+
+Lanes are threads of all simulated blocks, block after block: lane ``b * threads + t``.  Registers are arrays
+``(registers, lanes)``; shared memory is one array of bytes with ``block_bytes`` for each block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang_min.errors import SimulationError
+from tilelang_min.program import SourceLocation, ThreadProgram
+from tilelang_min.simulate import matrix, sites, transfers
+from tilelang_min.simulate.layout import Place
+from tilelang_min.simulate.races import RaceDetector
+from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
+from tilelang_min.simulate.statements import Translation
+
+POISON_BYTE = 0x7F
+
+
+class SplitBlocksError(Exception):
+    """Blocks that run together took different ways at a cp.async group; they must be run one by one."""
+
+
+class Machine:
+    """Runs the chosen blocks of a translated program.
+
+    ``arrays`` are the parameters, flat and contiguous, by name; those the kernel writes are changed in place.
+    """
+
+    def __init__(
+        self,
+        program: ThreadProgram,
+        translation: Translation,
+        blocks: Sequence[tuple[int, int, int]],
+        arrays: Mapping[str, Any],
+        *,
+        count: bool,
+        check: bool,
+    ) -> None:
+        self.program, self.translation = program, translation
+        self.blocks = list(blocks)
+        self.warp_size = program.target.warp_size
+        self.threads = 1 if program.target.kind == "cpu" else program.threads
+        self.lanes = len(self.blocks) * self.threads
+        self.warps_per_block = -(-self.threads // self.warp_size)
+        self.warps = self.warps_per_block * len(self.blocks)
+        self.strict_alignment = program.target.kind != "cpu"
+        layout = translation.layout
+        self.arrays = {
+            buffer.key: arrays[parameter.name]
+            for buffer, parameter in zip(layout.parameters, program.parameters, strict=True)
+        }
+        self.read_only = {
+            buffer.key
+            for buffer, parameter in zip(layout.parameters, program.parameters, strict=True)
+            if parameter.access == "in"
+        }
+        self.index = self._launch_indices()
+        self.shared = np.full(layout.block_bytes * len(self.blocks), POISON_BYTE, np.uint8)
+        self._poison_shared()
+        self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * layout.block_bytes, self.threads)
+        self.locals: dict[int, Any] = {}
+        self.counts: dict[int, SiteCounts] | None = {} if count else None
+        granule = min((p.itemsize for p in layout.places.values() if p.space == "shared"), default=4)
+        self.races = RaceDetector(self, granule) if check and self.threads > 1 and layout.has_shared else None
+        self.open_group: list[Callable[[], None]] = []
+        self.groups: list[list[Callable[[], None]]] = []
+
+    def run(self) -> list[int]:
+        """Executes the program; the result counts the regions of the translation, in warps."""
+        with np.errstate(all="ignore"):
+            return self.translation.run(self)
+
+    # ---- lanes and memory ---------------------------------------------------------------------------------------------
+
+    def _launch_indices(self) -> dict[str, Any]:
+        coordinates = np.array(self.blocks, np.int64).reshape(-1, 3)
+        gx, gy, _ = self.program.grid
+        linear = coordinates[:, 0] + gx * (coordinates[:, 1] + gy * coordinates[:, 2])
+        index = {f"blockIdx.{axis}": np.repeat(coordinates[:, i], self.threads) for i, axis in enumerate("xyz")}
+        index["threadIdx.x"] = np.tile(np.arange(self.threads, dtype=np.int64), len(self.blocks))
+        index["block"] = np.repeat(linear, self.threads)
+        return index
+
+    def _poison_shared(self) -> None:
+        rows = self.shared.reshape(len(self.blocks), -1)
+        for place in self.translation.layout.places.values():
+            if place.space == "shared" and "float" in place.buffer.dtype:
+                end = place.offset + place.buffer.elements * place.itemsize
+                rows[:, place.offset : end].view(place.buffer.dtype)[...] = np.nan
+
+    def memory(self, place: Place) -> tuple[Any, int]:
+        """The flat array of a buffer's elements, and the index in it of the buffer's first element (in the first block)."""
+        if place.space == "global":
+            return self.arrays[place.buffer.key], 0
+        return self.shared.view(_numpy(place.buffer.dtype)), place.offset // place.itemsize
+
+    def block_base(self, place: Place) -> Any:
+        """For each lane, what its block adds to element indices."""
+        return self.shared_base // place.itemsize if place.space == "shared" else np.int64(0) * self.shared_base
+
+    def local(self, key: int) -> Any:
+        """The registers of a local buffer, ``(elements, lanes)``, poisoned when first asked for."""
+        if key not in self.locals:
+            buffer = self.translation.layout.locals[key]
+            self.locals[key] = np.empty((buffer.elements, self.lanes), _numpy(buffer.dtype))
+            self.poison_local(key)
+        return self.locals[key]
+
+    def poison_local(self, key: int) -> None:
+        """Makes the contents of a local buffer recognisable as unwritten."""
+        array = self.local(key) if key not in self.locals else self.locals[key]
+        if array.dtype.kind == "f":
+            array.fill(np.nan)
+        elif array.dtype.kind == "b":
+            array.fill(True)
+        else:
+            array.view(np.uint8).fill(POISON_BYTE)
+
+    def gather_local(self, registers: Any, index: Any, lanes: int) -> Any:
+        """Registers whose index differs by lane."""
+        at = self.spread(np.asarray(index, np.int64))
+        self._local_bounds(registers, at, lanes)
+        every = np.arange(self.lanes)
+        return registers[at, every] if lanes == 1 else registers[at + np.arange(lanes)[:, None], every]
+
+    def scatter_local(self, registers: Any, index: Any, lanes: int, value: Any, mask: Any) -> None:
+        """Writes registers whose index differs by lane."""
+        at = self.spread(np.asarray(index, np.int64))
+        active = np.arange(self.lanes) if mask is None else np.flatnonzero(mask)
+        self._local_bounds(registers, at[active], lanes)
+        if lanes == 1:
+            registers[at[active], active] = np.broadcast_to(value, (self.lanes,))[active]
+        else:
+            steps = np.arange(lanes)[:, None]
+            registers[at[active] + steps, active] = np.broadcast_to(value, (lanes, self.lanes))[:, active]
+
+    def _local_bounds(self, registers: Any, at: Any, lanes: int) -> None:
+        if at.size and (at.min() < 0 or at.max() > len(registers) - lanes):
+            raise SimulationError(f"local array of {len(registers)} elements indexed with {at.min()} to {at.max()}")
+
+    def spread(self, value: Any) -> Any:
+        """A value with its full lane axis."""
+        array = np.asarray(value)
+        return array if array.shape[-1:] == (self.lanes,) else np.broadcast_to(array, (*array.shape[:-1], self.lanes))
+
+    def rows(self, value: Any, count: int) -> Any:
+        """A vector value as an array ``(count, lanes)``."""
+        return np.broadcast_to(value, (count, self.lanes))
+
+    # ---- sites --------------------------------------------------------------------------------------------------------
+
+    def site(self, number: int, base: Any) -> Callable[..., Any]:
+        """See :func:`sites.make_site`."""
+        return sites.make_site(self, self._writable(number), base)
+
+    def masked_site(self, number: int) -> Callable[..., Any]:
+        """See :func:`sites.make_masked_site`."""
+        return sites.make_masked_site(self, self._writable(number))
+
+    def ldmatrix(self, number: int, transposed: bool, base: Any) -> Callable[..., Any]:
+        """See :func:`transfers.make_ldmatrix`."""
+        return transfers.make_ldmatrix(self, self.translation.sites[number], transposed, base)
+
+    def masked_ldmatrix(self, number: int, transposed: bool) -> Callable[..., Any]:
+        """See :func:`transfers.make_masked_ldmatrix`."""
+        return transfers.make_masked_ldmatrix(self, self.translation.sites[number], transposed)
+
+    def cp_async(self, target: int, origin: int, target_base: Any, origin_base: Any) -> Callable[..., None]:
+        """See :func:`transfers.make_cp_async`."""
+        all_sites = self.translation.sites
+        return transfers.make_cp_async(self, all_sites[target], all_sites[origin], (target_base, origin_base))
+
+    def masked_cp_async(self, target: int, origin: int) -> Callable[..., None]:
+        """See :func:`transfers.make_masked_cp_async`."""
+        return transfers.make_masked_cp_async(self, self.translation.sites[target], self.translation.sites[origin])
+
+    def matrix(self, name: str, packed: bool) -> Callable[..., Any]:
+        """A matrix instruction; further arguments are ignored (checks made while evaluating them)."""
+        instruction = matrix.find_instruction(self.program.target, name)
+        if self.threads % self.warp_size:
+            raise SimulationError(f"{name} needs whole warps, but a block has {self.threads} threads")
+        operation = matrix.matrix_operation(instruction, self.warps, packed)
+        return lambda a, b, c, _checked=None: operation(a, b, c)
+
+    def _writable(self, number: int) -> Site:
+        site = self.translation.sites[number]
+        if site.kind == "store" and site.place.buffer.key in self.read_only:
+            raise self.error(f"the kernel writes its input parameter {site.place.buffer.name}", site.operation)
+        return site
+
+    def counts_of(self, site: Site) -> SiteCounts | None:
+        """Where accesses of a site are counted, or None."""
+        return None if self.counts is None else self.counts.setdefault(site.number, SiteCounts())
+
+    def table(self, site: Site, base: Any, unit: int) -> tuple[list[int] | None, int]:
+        """A table of counts over offsets (see :class:`SiteCounts`) and the mask that reduces an offset to its index."""
+        counts = self.counts_of(site)
+        return (None if counts is None else counts.table(base, unit)), PATTERN_BYTES // unit - 1
+
+    def race_hook(self, site: Site, base: Any, unit: int, lanes: Any = None) -> Callable[[int], None] | None:
+        """What to call with the offset (in ``unit`` bytes) of each access to shared memory, or None."""
+        if self.races is None or site.place.space != "shared":
+            return None
+        every = np.arange(self.lanes) if lanes is None else lanes
+        addresses = np.asarray(base)[every] * unit
+        return self.races.hook(site, addresses, every, unit)
+
+    # ---- control ------------------------------------------------------------------------------------------------------
+
+    def active_warps(self, mask: Any) -> int:
+        """Warps with at least one active lane."""
+        rows = mask.reshape(len(self.blocks), self.threads)
+        rest = -self.threads % self.warp_size
+        if rest:
+            rows = np.pad(rows, ((0, 0), (0, rest)))
+        return int(rows.reshape(-1, self.warp_size).any(axis=1).sum())
+
+    def whole_warps(self, mask: Any, operation: int) -> Any:
+        """The mask, after checking that no warp is split."""
+        rows = mask.reshape(-1, self.warp_size) if not self.threads % self.warp_size else mask.reshape(-1, self.threads)
+        if (rows.any(axis=1) != rows.all(axis=1)).any():
+            raise self.error("a warp-wide instruction inside control flow that splits a warp", operation)
+        return mask
+
+    def barrier(self, operation: int, mask: Any) -> None:
+        """A block-wide barrier; all threads of a block must reach it."""
+        if mask is not None:
+            rows = mask.reshape(len(self.blocks), self.threads)
+            split = rows.any(axis=1) & ~rows.all(axis=1)
+            if split.any():
+                b = int(np.flatnonzero(split)[0])
+                here, there = int(np.argmax(rows[b])), int(np.argmin(rows[b]))
+                raise self.error(
+                    f"barrier in divergent control flow: of block {self.blocks[b]}, thread {here} reaches it "
+                    f"and thread {there} does not",
+                    operation,
+                    "move the barrier out of the condition, or make the condition the same for all threads of a block",
+                )
+        if self.races is not None:
+            self.races.barrier()
+
+    def issue(self, arrive: Callable[[], None]) -> None:
+        """Takes note of a cp.async whose data ``arrive()`` will write."""
+        self.open_group.append(arrive)
+
+    def commit_group(self, operation: int, mask: Any) -> None:
+        """Closes the group of copies issued since the last commit."""
+        self._together(operation, mask)
+        self.groups.append(self.open_group)
+        self.open_group = []
+
+    def wait_group(self, left: int, operation: int, mask: Any) -> None:
+        """Lets all but the last ``left`` groups arrive."""
+        self._together(operation, mask)
+        while len(self.groups) > left:
+            for arrive in self.groups.pop(0):
+                arrive()
+
+    def _together(self, operation: int, mask: Any) -> None:
+        if mask is None or mask.all():
+            return
+        if len(self.blocks) > 1:
+            raise SplitBlocksError
+        raise self.error("cp.async groups are committed or awaited in divergent control flow", operation)
+
+    # ---- errors -------------------------------------------------------------------------------------------------------
+
+    def location(self, operation: int) -> SourceLocation | None:
+        """The source location of a tile operation."""
+        return next((o.location for o in self.program.operations if o.id == operation), None)
+
+    def label(self, operation: int) -> str:
+        """A tile operation as shown in messages."""
+        found = next((o for o in self.program.operations if o.id == operation), None)
+        return f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
+
+    def thread(self, lane: int) -> str:
+        """A lane as shown in messages."""
+        return f"thread {lane % self.threads} of block {self.blocks[lane // self.threads]}"
+
+    def error(self, message: str, operation: int, remedy: str | None = None) -> SimulationError:
+        """An error at the source line of an operation."""
+        return SimulationError(message, location=self.location(operation), remedy=remedy)
+
+    def out_of_range(self, site: Site, index: Any, lanes: Any = None) -> None:
+        """Raises the error for the first lane whose elements do not all lie in the buffer."""
+        buffer, width = site.place.buffer, max(1, site.width_bytes // site.place.itemsize)
+        bad = np.flatnonzero((index < 0) | (index > buffer.elements - width))
+        if not len(bad):
+            bad = np.zeros(1, np.int64)
+        lane = int(bad[0] if lanes is None else lanes[bad[0]])
+        first = int(index[bad[0]])
+        what = f"element {first}" if width == 1 else f"elements {first} to {first + width - 1}"
+        raise self.error(
+            f"{site.place.space} {site.kind} out of range: {self.label(site.operation)} accesses {what} of "
+            f"{buffer.name}, which has {buffer.elements}, in {self.thread(lane)}",
+            site.operation,
+            "the access needs a bounds check, or its index is wrong",
+        )
+
+    def misaligned(self, site: Site, at: Any, lanes: Any = None, unit: int | None = None) -> None:
+        """Raises an error if a vector access does not start at a multiple of its width."""
+        width = site.lanes if unit is None else unit
+        bad = np.flatnonzero(np.asarray(at) % width)
+        if len(bad):
+            lane = int(bad[0] if lanes is None else lanes[bad[0]])
+            raise self.error(
+                f"misaligned {site.place.space} {site.kind}: {self.label(site.operation)} moves {width} elements of "
+                f"{site.place.buffer.name} at once from an address that is no multiple of them, in {self.thread(lane)}",
+                site.operation,
+            )
+
+
+def _numpy(dtype: str) -> Any:
+    return np.dtype("bool" if dtype == "bool" else dtype)

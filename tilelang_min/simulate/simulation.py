@@ -1,0 +1,143 @@
+"""``simulate``: checks arguments, chooses blocks, runs them in chunks, sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang_min.errors import SimulationError
+from tilelang_min.program import Parameter, ThreadProgram
+from tilelang_min.simulate.counting import Counting, executed
+from tilelang_min.simulate.machine import Machine, SplitBlocksError
+from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
+from tilelang_min.simulate.statements import Translation, translate
+
+CHUNK_BYTES = 256 << 20
+"""Most memory for the registers, shared memory and lane constants of blocks that run together."""
+CHUNK_LANES = 1 << 16
+"""Most lanes that run together: beyond that, arrays fall out of the cache and nothing is gained."""
+LANE_CONSTANT_BYTES = 4096
+"""Estimate of memory for index arrays, a lane."""
+
+Block = tuple[int, int, int]
+
+_translations: dict[int, tuple[ThreadProgram, Translation]] = {}
+
+
+def simulate(
+    program: ThreadProgram,
+    arguments: Mapping[str, Any],
+    *,
+    blocks: Sequence[Block] | None = None,
+    count: bool = True,
+    check: bool = True,
+) -> SimulationResult:
+    """Executes a thread program on NumPy, all threads of the chosen blocks at once.
+
+    ``arguments`` maps parameter names to arrays of the parameter's dtype and shape (``out`` parameters may be left out:
+    they start as NaN, or 0x7f bytes).  ``blocks`` are block indices ``(x, y, z)``; None means all.  ``count`` records
+    accesses and instructions; ``check`` looks for races on shared memory.
+
+    Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
+    where hardware fuses it.  Matrix instructions round once, from float64.
+
+    Raises :class:`SimulationError` for accesses out of range or misaligned, barriers in divergent control flow, races, and
+    constructs the simulator has no rule for.
+    """
+    translation = _translation(program)
+    chosen = _blocks(program, blocks)
+    notes = []
+    if program.target.kind == "cpu":
+        notes.append("a CPU has no shared memory banks or sectors: bytes alone are counted")
+    per_chunk = _chunk_size(program, translation)
+    while True:
+        arrays = {parameter.name: _array(parameter, arguments) for parameter in program.parameters}
+        unknown = sorted(set(arguments) - set(arrays))
+        if unknown:
+            raise SimulationError(
+                f"{program.name} has no parameter {unknown[0]!r}", remedy=f"it has: {', '.join(arrays)}"
+            )
+        try:
+            counts, work = _run(program, translation, chosen, arrays, per_chunk, count=count, check=check)
+            break
+        except SplitBlocksError:
+            per_chunk = 1
+    outputs = {p.name: arrays[p.name].reshape(p.shape) for p in program.parameters if p.access != "in"}
+    return SimulationResult(outputs, counts, work, tuple(chosen), tuple(notes))
+
+
+def _run(
+    program: ThreadProgram,
+    translation: Translation,
+    blocks: Sequence[Block],
+    arrays: Mapping[str, Any],
+    per_chunk: int,
+    *,
+    count: bool,
+    check: bool,
+) -> tuple[list[AccessCount], dict[int, dict[str, int]]]:
+    counting = Counting()
+    counts: list[AccessCount] = []
+    work: dict[int, dict[str, int]] = {}
+    for start in range(0, len(blocks), per_chunk):
+        chunk = blocks[start : start + per_chunk]
+        machine = Machine(program, translation, chunk, arrays, count=count, check=check)
+        regions = machine.run()
+        if count:
+            found = counting.counts(machine)
+            counts = merge_counts([*counts, *(one for _, one in found)])
+            work = merge_executed([work, *executed(machine, regions, found)])
+    return counts, work
+
+
+def _translation(program: ThreadProgram) -> Translation:
+    known = _translations.get(id(program))
+    if known is not None and known[0] is program:
+        return known[1]
+    translation = translate(program)
+    if len(_translations) >= 16:
+        _translations.pop(next(iter(_translations)))
+    _translations[id(program)] = (program, translation)
+    return translation
+
+
+def _blocks(program: ThreadProgram, blocks: Sequence[Block] | None) -> list[Block]:
+    gx, gy, gz = program.grid
+    if blocks is None:
+        return [(x, y, z) for z in range(gz) for y in range(gy) for x in range(gx)]
+    chosen = [(int(x), int(y), int(z)) for x, y, z in blocks]
+    for block in chosen:
+        if not all(0 <= i < extent for i, extent in zip(block, program.grid, strict=True)):
+            raise SimulationError(f"block {block} is outside the grid {program.grid} of {program.name}")
+    return chosen
+
+
+def _chunk_size(program: ThreadProgram, translation: Translation) -> int:
+    threads = 1 if program.target.kind == "cpu" else program.threads
+    layout = translation.layout
+    registers = sum(b.elements * layout.itemsize(b.dtype) for b in layout.locals.values())
+    block_bytes = layout.block_bytes + threads * (registers + LANE_CONSTANT_BYTES)
+    return max(1, min(CHUNK_BYTES // block_bytes, CHUNK_LANES // threads))
+
+
+def _array(parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
+    """The flat array the kernel works on: the argument itself where it is only read, else a copy."""
+    dtype = np.dtype(parameter.dtype)
+    given = arguments.get(parameter.name)
+    if given is None:
+        if parameter.access != "out":
+            raise SimulationError(f"no argument for parameter {parameter.name}")
+        fresh = np.full(parameter.elements * dtype.itemsize, 0x7F, np.uint8).view(dtype)
+        if dtype.kind == "f":
+            fresh.fill(np.nan)
+        return fresh
+    array = np.asarray(given)
+    if array.dtype != dtype or array.shape != tuple(parameter.shape):
+        raise SimulationError(
+            f"parameter {parameter.name} is {parameter.dtype}{list(parameter.shape)}, "
+            f"the argument is {array.dtype}{list(array.shape)}"
+        )
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat if parameter.access == "in" else flat.copy()
