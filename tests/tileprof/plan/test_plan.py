@@ -1,0 +1,132 @@
+"""What is measured where, and what is said about what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pytest
+
+from tileprof.collect.tool import Availability
+from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.plan.machine import Gpu, Machine, amd_gpus, parse_nvidia_smi, probe, runs_on
+from tileprof.plan.plan import Plan, make_plan
+from tileprof.workload.load import load_workload
+
+H200 = Gpu("nvidia", "NVIDIA H200", "9.0", "580.1")
+A100 = Gpu("nvidia", "NVIDIA A100", "8.0", "580.1")
+MI300 = Gpu("amd", "MI300X", "gfx942", "6.8")
+USABLE = Availability("ncu", True, "/usr/bin/ncu", "2026.3")
+DENIED = Availability("ncu", False, "/usr/bin/ncu", "2026.3", "only administrators may", "be one")
+
+
+def machine(*gpus: Gpu, packages: dict[str, str] | None = None) -> Machine:
+    found = {"cuda-bindings": "13.0"} if packages is None else packages
+    return Machine("cpu", "x86-64-v3", 2, 1 << 30, "Linux", "3.11", gpus, found)
+
+
+def plan(
+    tmp_path: Path,
+    here: Machine,
+    *profilers: str,
+    ncu: Availability = USABLE,
+    a100: str = "auto",
+    laptop: str = "auto",
+) -> Plan:
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        "version: 1\nname: x\ntargets:\n"
+        f"  laptop: {{target: cpu, profiler: {laptop}}}\n  a100: {{target: cuda:sm_80, profiler: {a100}}}\n"
+        "  mi300x: {target: hip:gfx942, profiler: rocprofv3}\n  old: {target: cuda:sm_70}\n"
+        "kernels: [{name: k, command: [x]}]\n"
+    )
+    workload = load_workload(file)
+    return make_plan(workload, tuple(workload.targets), here, profilers, {"ncu": lambda: ncu})
+
+
+def test_without_gpus_only_the_processor_launches(tmp_path: Path) -> None:
+    made = plan(tmp_path, machine(), a100="ncu")
+    assert {name: p.launches for name, p in made.targets.items()} == {
+        "laptop": True, "a100": False, "mi300x": False, "old": False,
+    }  # fmt: skip
+    assert made.targets["laptop"].timed
+    assert made.targets["a100"].reason == "no NVIDIA GPU on this machine"
+    assert "CUDA 12" in (made.targets["old"].unsupported or "")
+    assert [(u.target, u.what.split(":")[0]) for u in made.unavailable] == [
+        ("laptop", "counters"), ("a100", "launches"), ("mi300x", "launches"),
+    ]  # fmt: skip
+
+
+def test_auto_takes_ncu_where_it_may(tmp_path: Path) -> None:
+    made = plan(tmp_path, machine(A100))
+    assert (made.targets["a100"].launches, made.targets["a100"].counters) == (True, ("ncu",))
+    denied = plan(tmp_path, machine(A100), ncu=DENIED)
+    assert (denied.targets["a100"].launches, denied.targets["a100"].counters) == (True, ())
+    (entry,) = [u for u in denied.unavailable if u.target == "a100"]
+    assert (entry.what, entry.why, entry.remedy) == ("counters", "ncu: only administrators may", "be one")
+
+
+def test_a_profiler_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ProfilerUnavailable, match="only administrators may"):
+        plan(tmp_path, machine(A100), ncu=DENIED, a100="ncu")
+    with pytest.raises(ProfilerUnavailable, match="no NVIDIA GPU on this machine"):
+        plan(tmp_path, machine(), "ncu")
+    with pytest.raises(UsageError, match="rocprofv3 is not there yet"):
+        plan(tmp_path, machine(), "rocprofv3")
+    with pytest.raises(UsageError, match="did you mean 'timer'"):
+        plan(tmp_path, machine(), "timr")
+    with pytest.raises(UsageError, match="none excludes"):
+        plan(tmp_path, machine(), "none", "timer")
+
+
+def test_profilers_of_the_file_that_are_not_there_yet_are_no_silence(tmp_path: Path) -> None:
+    made = plan(tmp_path, machine(), laptop="perf")
+    assert made.targets["laptop"].unsupported == (
+        "the profiler perf is not there yet; 'auto' measures what this version can"
+    )
+
+
+def test_none_and_timer(tmp_path: Path) -> None:
+    none = plan(tmp_path, machine(A100), "none").targets["a100"]
+    assert (none.launches, none.timed, none.counters) == (True, False, ())
+    timer = plan(tmp_path, machine(A100), "timer").targets["a100"]
+    assert (timer.launches, timer.timed, timer.counters) == (True, True, ())
+
+
+def test_reasons_for_not_launching(tmp_path: Path) -> None:
+    assert "do not run on NVIDIA H200" in plan(tmp_path, machine(H200)).targets["a100"].reason
+    assert "cuda-bindings" in plan(tmp_path, machine(A100, packages={})).targets["a100"].reason
+    assert "not there yet" in plan(tmp_path, machine(MI300)).targets["mi300x"].reason
+
+
+@pytest.mark.parametrize(
+    ("arch", "gpu", "runs"),
+    [
+        ("sm_80", A100, True), ("sm_86", A100, False), ("sm_80", Gpu("nvidia", "", "8.9", ""), True),
+        ("sm_80", H200, False), ("sm_90a", H200, True), ("sm_100a", Gpu("nvidia", "", "10.0", ""), True),
+        ("sm_100a", Gpu("nvidia", "", "10.3", ""), False), ("gfx942", MI300, True), ("gfx90a", MI300, False),
+    ],
+)  # fmt: skip
+def test_binary_compatibility(arch: str, gpu: Gpu, runs: bool) -> None:
+    assert runs_on(arch, gpu) is runs
+
+
+def test_vendor_listings(tmp_path: Path) -> None:
+    text = "NVIDIA H200, 9.0, 580.159.03\nFailed to initialize NVML\n"
+    assert parse_nvidia_smi(text) == (Gpu("nvidia", "NVIDIA H200", "9.0", "580.159.03"),)
+    for node, version in (("0", 0), ("1", 90402), ("10", 90010)):
+        folder = tmp_path / "nodes" / node
+        folder.mkdir(parents=True)
+        (folder / "properties").write_text(f"simd_count 4\ngfx_target_version {version}\n")
+        (folder / "name").write_text("aqua_vanjaram\n")
+    assert [gpu.arch for gpu in amd_gpus(tmp_path / "nodes", tmp_path)] == ["gfx942", "gfx90a"]
+
+
+def test_the_description_names_no_host_and_no_user() -> None:
+    text = json.dumps(probe().to_json())
+    assert probe().cores == len(os.sched_getaffinity(0))
+    assert '"numpy"' in text
+    for private in (platform.node(), os.path.expanduser("~"), os.environ.get("USER", "")):
+        assert len(private) < 4 or private not in text

@@ -1,0 +1,169 @@
+"""What this machine is: processor, GPUs, drivers, versions of what is installed.  Never its name or its users.
+
+Everything is asked of the file system and of vendor tools in child processes: this process never opens a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tilelang_min import targets as tilelang_targets
+
+PACKAGES = (
+    "apache-tvm",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cuda-nvdisasm",
+    "ziglang",
+    "numpy",
+    "cuda-core",
+    "cuda-bindings",
+    "hip-python",
+    "ncu-report",
+    "torch",
+)
+"""Packages whose versions are kept with a run."""
+
+_ASK_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU: product name, ``arch`` (``9.0`` on NVIDIA, ``gfx942`` on AMD), driver version."""
+
+    vendor: str
+    name: str
+    arch: str
+    driver: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine a run was made on."""
+
+    cpu: str
+    cpu_level: str
+    cores: int
+    memory_bytes: int | None
+    system: str
+    python: str
+    gpus: tuple[Gpu, ...] = ()
+    packages: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready dictionary."""
+        return asdict(self)
+
+    def gpu_for(self, kind: str, arch: str) -> Gpu | None:
+        """The first GPU that runs binaries of a target, or None."""
+        vendor = {"cuda": "nvidia", "hip": "amd"}.get(kind)
+        return next((gpu for gpu in self.gpus if gpu.vendor == vendor and runs_on(arch, gpu)), None)
+
+
+def runs_on(arch: str, gpu: Gpu) -> bool:
+    """Whether a binary for ``arch`` (``sm_80``, ``sm_90a``, ``gfx942``) runs on a GPU.
+
+    A cubin runs on devices of its major revision and of its minor one or a later; one for an architecture with a suffix runs on
+    that one only (CUDA C++ Programming Guide, binary compatibility).
+    """
+    if gpu.vendor == "amd":
+        return gpu.arch == arch
+    wanted = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
+    have = re.fullmatch(r"(\d+)\.(\d+)", gpu.arch)
+    if wanted is None or have is None or wanted[1] != have[1]:
+        return False
+    return wanted[2] == have[2] if wanted[3] else int(have[2]) >= int(wanted[2])
+
+
+def probe() -> Machine:
+    """The machine this process runs on."""
+    return Machine(
+        cpu=_cpu_model(),
+        cpu_level=tilelang_targets.resolve("cpu").arch,
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=_memory_bytes(),
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        gpus=(*nvidia_gpus(), *amd_gpus()),
+        packages=installed(PACKAGES),
+    )
+
+
+def installed(packages: tuple[str, ...]) -> dict[str, str]:
+    """Versions of those packages that are installed."""
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return None
+
+
+def _ask(command: list[str]) -> str | None:
+    """What a tool prints, or None where it is missing, fails or hangs."""
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        answer = subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout if answer.returncode == 0 else None
+
+
+def nvidia_gpus() -> tuple[Gpu, ...]:
+    """NVIDIA GPUs as nvidia-smi lists them."""
+    text = _ask(["nvidia-smi", "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"])
+    return parse_nvidia_smi(text) if text else ()
+
+
+def parse_nvidia_smi(text: str) -> tuple[Gpu, ...]:
+    """GPUs in ``name, compute capability, driver`` lines; other lines are passed over."""
+    gpus = []
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) == 3 and re.fullmatch(r"\d+\.\d+", parts[1]):
+            gpus.append(Gpu("nvidia", parts[0], parts[1], parts[2]))
+    return tuple(gpus)
+
+
+def amd_gpus(topology: Path = Path("/sys/class/kfd/kfd/topology/nodes"), root: Path = Path("/")) -> tuple[Gpu, ...]:
+    """AMD GPUs as the kernel's KFD topology lists them."""
+    gpus = []
+    driver = ""
+    version = root / "sys/module/amdgpu/version"
+    if version.is_file():
+        driver = version.read_text(errors="replace").strip()
+    for node in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
+        try:
+            found = re.search(r"^gfx_target_version (\d+)$", node.read_text(errors="replace"), re.MULTILINE)
+            name = (node.parent / "name").read_text(errors="replace").strip() or "AMD GPU"
+        except OSError:
+            continue
+        if found and int(found[1]):
+            code = int(found[1])  # 90402 is gfx942: major, minor, stepping in hexadecimal
+            gpus.append(Gpu("amd", name, f"gfx{code // 10000}{code // 100 % 100:x}{code % 100:x}", driver))
+    return tuple(gpus)

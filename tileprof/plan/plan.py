@@ -1,0 +1,188 @@
+"""The plan of a run: for each target, whether it is launched and what measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.plan.machine import Machine
+from tileprof.store.records import Unavailable
+from tileprof.workload.problems import unknown
+from tileprof.workload.records import PROFILERS, TargetEntry, Workload
+
+NOT_THERE_YET = ("cycles", "nsys", "rocprofv3", "rocprof", "perf")
+"""Profilers that the workload format names and this version does not run."""
+
+_KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
+_VENDORS = {"cuda": "NVIDIA GPU", "hip": "AMD GPU", "cpu": "processor"}
+
+
+class ToolState(Protocol):
+    """Whether a tool can be used here, and if not, why and what to do."""
+
+    @property
+    def usable(self) -> bool: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """What happens to the cases of one target.
+
+    Where ``launches`` is false, cases are compiled and simulated and end as ``not_run`` because of ``reason``.  ``timed`` says
+    whether launches are timed, ``counters`` names the counter tools.  ``unsupported`` is a reason for which all cases of the
+    target end as ``unsupported``.
+    """
+
+    target: TargetEntry
+    launches: bool
+    timed: bool = False
+    counters: tuple[str, ...] = ()
+    reason: str = ""
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plans by target name, and what cannot be measured."""
+
+    targets: dict[str, TargetPlan]
+    unavailable: tuple[Unavailable, ...]
+
+
+def make_plan(
+    workload: Workload,
+    names: tuple[str, ...],
+    machine: Machine,
+    profilers: tuple[str, ...] = (),
+    tools: Mapping[str, Callable[[], ToolState]] | None = None,
+) -> Plan:
+    """The plan for the targets ``names``; ``profilers`` are those of the command line and replace the workload's.
+
+    ``tools`` answers for each counter tool whether it can be used here; one that is missing from it cannot.
+
+    Raises UsageError for a profiler that fits no target or is not there yet, ProfilerUnavailable for one that was asked for by name
+    and is missing or denied on a target that is here.
+    """
+    _check_asked(workload, names, profilers)
+    asker = _Tools(tools or {})
+    plans: dict[str, TargetPlan] = {}
+    unavailable: list[Unavailable] = []
+    for name in names:
+        planner = _TargetPlanner(workload.targets[name], machine, profilers, asker)
+        plans[name] = planner.plan()
+        unavailable += planner.unavailable
+    if any(kernel.checks for kernel in workload.kernels):
+        why = "this version records metrics and does not judge them"
+        unavailable.append(
+            Unavailable("checks of the workload", "all", why, "compare the figures in the report yourself")
+        )
+    return Plan(plans, tuple(unavailable))
+
+
+def _check_asked(workload: Workload, names: tuple[str, ...], profilers: tuple[str, ...]) -> None:
+    """Raise UsageError for profilers of the command line that cannot be meant."""
+    for profiler in profilers:
+        if profiler not in PROFILERS:
+            raise UsageError(unknown("profiler", profiler, PROFILERS))
+        if profiler in NOT_THERE_YET:
+            raise UsageError(f"--profiler {profiler} is not there yet", remedy="use auto, none, timer or ncu")
+        kind = _KINDS.get(profiler)
+        if kind is not None and not any(workload.targets[name].kind == kind for name in names):
+            shown = ", ".join(f"{name} ({workload.targets[name].target})" for name in names)
+            raise UsageError(f"--profiler {profiler} measures the {_VENDORS[kind]}, and the targets are {shown}")
+    if "none" in profilers and len(profilers) > 1:
+        raise UsageError("--profiler none excludes the others")
+
+
+class _Tools:
+    """Asks each tool once whether it can be used."""
+
+    def __init__(self, tools: Mapping[str, Callable[[], ToolState]]) -> None:
+        self._tools = tools
+        self._answers: dict[str, ToolState] = {}
+
+    def __getitem__(self, name: str) -> ToolState:
+        if name not in self._answers:
+            self._answers[name] = self._tools[name]()
+        return self._answers[name]
+
+
+class _TargetPlanner:
+    """Plans one target and collects what it cannot have."""
+
+    def __init__(self, target: TargetEntry, machine: Machine, profilers: tuple[str, ...], tools: _Tools) -> None:
+        self.target = target
+        self.machine = machine
+        self.from_command_line = bool(profilers)
+        self.profilers = profilers or target.profilers
+        self.tools = tools
+        self.unavailable: list[Unavailable] = []
+
+    def plan(self) -> TargetPlan:
+        target = self.target
+        if target.unsupported is not None:
+            return TargetPlan(target, launches=False, unsupported=target.unsupported)
+        reason, remedy = self.absence()
+        named = [
+            p for p in self.profilers if p not in ("auto", "none", "timer") and _KINDS.get(p) in (None, target.kind)
+        ]
+        if reason:
+            if self.from_command_line and named:
+                raise ProfilerUnavailable(f"{named[0]} cannot measure {target.name}: {reason}", remedy=remedy)
+            self.unavailable.append(
+                Unavailable("launches: time, numerics of whole outputs, counters", target.name, reason, remedy)
+            )
+            return TargetPlan(target, launches=False, reason=reason)
+        for profiler in named:
+            if profiler in NOT_THERE_YET:
+                message = f"the profiler {profiler} is not there yet; 'auto' measures what this version can"
+                return TargetPlan(target, launches=False, unsupported=message)
+            state = self.tools[profiler]
+            if not state.usable:
+                raise ProfilerUnavailable(f"{profiler}: {state.why}", remedy=state.remedy or None)
+        counters = tuple(dict.fromkeys([*named, *self.automatic()]))
+        timed = "none" not in self.profilers
+        return TargetPlan(target, launches=True, timed=timed, counters=counters)
+
+    def absence(self) -> tuple[str, str]:
+        """Why the target cannot be launched here, and the remedy; empty where it can."""
+        target = self.target
+        arch = target.target.partition(":")[2]
+        if target.kind == "cpu":
+            return ("", "")
+        vendor = _VENDORS[target.kind]
+        if target.kind == "hip":
+            here = ", ".join(gpu.name for gpu in self.machine.gpus if gpu.vendor == "amd")
+            if here:
+                return f"launching on AMD GPUs ({here}) is not there yet", "use the static and simulated figures"
+            return f"no {vendor} on this machine", f"run the bundles on a machine with a {arch} GPU and its driver"
+        if self.machine.gpu_for(target.kind, arch) is not None:
+            if "cuda-bindings" not in self.machine.packages:
+                return "the Python package cuda-bindings is missing", "python -m pip install 'tileprof[cuda]'"
+            return ("", "")
+        others = ", ".join(
+            f"{gpu.name} (compute capability {gpu.arch})" for gpu in self.machine.gpus if gpu.vendor == "nvidia"
+        )
+        if others:
+            return f"{arch} binaries do not run on {others}", "add a target of that GPU's own architecture"
+        return f"no {vendor} on this machine", f"run on a machine with an {arch} GPU and its driver"
+
+    def automatic(self) -> list[str]:
+        """Counter tools that `auto` finds for a target that is here."""
+        if "auto" not in self.profilers:
+            return []
+        if self.target.kind == "cuda":
+            state = self.tools["ncu"]
+            if state.usable:
+                return ["ncu"]
+            self.unavailable.append(Unavailable("counters", self.target.name, f"ncu: {state.why}", state.remedy))
+        if self.target.kind == "cpu":
+            why = "hardware counters of processors are not read by this version"
+            self.unavailable.append(Unavailable("counters", self.target.name, why))
+        return []
