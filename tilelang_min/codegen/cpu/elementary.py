@@ -34,6 +34,8 @@ def rewrite_calls(function: Any) -> Any:
     import tvm_ffi
     from tvm import ir, tirx
 
+    problems: list[CodegenError] = []  # raised inside a callback they would come out as errors of TVM
+
     def mapped(call: Any) -> Any:
         operator = getattr(call.op, "name", "")
         room, _, name = operator.partition(".")
@@ -42,10 +44,8 @@ def rewrite_calls(function: Any) -> Any:
         dtype = str(call.ty.dtype)
         if name not in _FUNCTIONS and name not in _NATIVE:
             if name in _UNAVAILABLE:
-                raise CodegenError(
-                    f"the function {name} is not available on the CPU",
-                    remedy=f"use one of {', '.join(sorted((*_FUNCTIONS, *_NATIVE)))}",
-                )
+                remedy = f"use one of {', '.join(sorted((*_FUNCTIONS, *_NATIVE)))}"
+                problems.append(CodegenError(f"the function {name} is not available on the CPU", remedy=remedy))
             return call
         base, _, lanes = dtype.partition("x")
         if not base.startswith(("float", "bfloat")):
@@ -56,7 +56,9 @@ def rewrite_calls(function: Any) -> Any:
         elif base in ("float16", "bfloat16"):
             arguments = [tirx.Cast(wide, argument) for argument in call.args]
         else:
-            raise CodegenError(f"{name} of {base} is not available on the CPU", remedy="compute it in float32")
+            message = f"{name} of {base} is not available on the CPU"
+            problems.append(CodegenError(message, remedy="compute it in float32"))
+            return call
         if name in _FUNCTIONS:
             result = tirx.call_pure_extern(ir.PrimType(wide), f"{PREFIX}{name}_{wide}", *arguments)
         elif base == "float32":
@@ -66,6 +68,8 @@ def rewrite_calls(function: Any) -> Any:
         return result if base == "float32" else tirx.Cast(dtype, result)
 
     body = tvm_ffi.structural_map(function.body, (ir.Call, mapped))
+    if problems:
+        raise problems[0]
     if body.same_as(function.body):
         return function
     return tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
