@@ -170,6 +170,7 @@ class Launcher:
         try:
             self._library = call("cuLibraryLoadData", binary, [], [], 0, [], [], 0)
             self._kernel = call("cuLibraryGetKernel", self._library, symbol.encode())
+            self._function()  # with lazy loading, a binary that does not fit the device is only noticed here
         except LaunchError as error:
             info = device_info()
             major, minor = info.compute_capability
@@ -216,8 +217,8 @@ class Launcher:
         info = device_info()
         if self.shared_bytes_dynamic > info.shared_bytes_per_block:
             raise LaunchError(
-                f"kernel {self.symbol} needs {self.shared_bytes_dynamic} bytes of shared memory a block, "
-                f"{info.name} has {info.shared_bytes_per_block}",
+                f"it needs {self.shared_bytes_dynamic} bytes of shared memory a block, "
+                f"the device has {info.shared_bytes_per_block}",
                 remedy="use smaller tiles or fewer stages",
             )
         call("cuFuncSetAttribute", function, attribute, self.shared_bytes_dynamic)
