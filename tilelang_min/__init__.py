@@ -1,0 +1,57 @@
+"""tilelang_min: a minimal but full tile compiler.
+
+Python kernels in TileLang's language become binaries for CPUs, NVIDIA and AMD GPUs, with everything known about them at compile
+time attached to the tile operations that caused it.
+
+>>> import tilelang_min as tilelang
+>>> import tilelang_min.language as T
+
+Importing this package imports no TVM, no torch and no pandas; compiling and simulating import TVM when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min import errors, language, targets
+from tilelang_min.driver.jit import compile, jit
+from tilelang_min.driver.kernel import Analysis, Kernel, load
+from tilelang_min.driver.target_names import get_backend, get_target_arch
+
+if TYPE_CHECKING:
+    from tilelang_min import access
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Analysis",
+    "Kernel",
+    "access",
+    "compile",
+    "errors",
+    "get_backend",
+    "get_target_arch",
+    "jit",
+    "language",
+    "load",
+    "profile",
+    "targets",
+]
+
+
+def profile(kernel: Kernel, *args: Any, profiler: str = "auto") -> Any:
+    """A tileprof ``Report`` of ``kernel``: static and simulated facts, and times when ``args`` are given.
+
+    This is the one door from the compiler to the profiler; it opens when called.
+    """
+    from importlib import import_module
+
+    return import_module("tileprof.session").profile(kernel, *args, profiler=profiler)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "access":
+        from importlib import import_module
+
+        return import_module("tilelang_min.access")
+    raise AttributeError(f"module 'tilelang_min' has no attribute {name!r}")

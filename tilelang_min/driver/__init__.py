@@ -1,0 +1,1 @@
+"""Puts the rooms together: ``jit``, ``compile``, ``Kernel``, targets by name, cache keys."""

@@ -1,0 +1,49 @@
+"""Simulating a kernel by classes of blocks and scaling the counts to the launch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min.driver.blocks import block_classes
+from tilelang_min.driver.kernel import Analysis, random_arguments
+from tilelang_min.language.types import dtype_bytes
+from tilelang_min.simulate import simulate
+
+if TYPE_CHECKING:
+    from tilelang_min.driver.kernel import Kernel
+
+
+def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
+    """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
+    program = kernel._program
+    classes = block_classes(program)
+    arrays = args or random_arguments(kernel.parameters)
+    values = {parameter.name: array for parameter, array in zip(kernel.parameters, arrays, strict=True)}
+    merged: dict[tuple[Any, ...], Any] = {}
+    executed: dict[int, Counter[str]] = {}
+    notes: list[str] = []
+    for item in classes:
+        result = simulate(program, values, blocks=[item.representative])
+        values = {**values, **result.outputs}
+        scaled = result.scaled(item.count)
+        for count in scaled.counts:
+            key = (count.operation, count.buffer, count.space, count.access, count.width_bits)
+            merged[key] = count if key not in merged else merged[key].add(count)
+        for operation, by_class in scaled.executed.items():
+            executed.setdefault(operation, Counter()).update(by_class)
+        notes += [note for note in result.notes if note not in notes]
+    blocks = program.grid[0] * program.grid[1] * program.grid[2]
+    for parameter in kernel.parameters:
+        if blocks > len(classes) and parameter.shape[-1] * dtype_bytes(parameter.dtype) % 32:
+            notes.append(
+                f"rows of {parameter.name} are not a multiple of 32 bytes: its global sectors are those of one block of each class, "
+                "and may differ by alignment in others"
+            )
+    return Analysis(
+        counts=tuple(merged.values()),
+        executed={operation: dict(by_class) for operation, by_class in executed.items()},
+        classes=tuple((item.representative, item.count) for item in classes),
+        outputs={parameter.name: values[parameter.name] for parameter in kernel.parameters if parameter.access != "in"},
+        notes=tuple(notes),
+    )

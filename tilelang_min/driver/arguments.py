@@ -1,0 +1,128 @@
+"""Arguments of a kernel call: checked against the parameters, turned into addresses on the kernel's device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilelang_min.errors import LaunchError
+from tilelang_min.program import Parameter
+
+_warned: set[str] = set()
+
+
+@dataclass
+class Prepared:
+    """Addresses of all arguments; ``finish`` copies results back where arguments had to be copied; ``keep`` holds them alive."""
+
+    pointers: list[int]
+    keep: list[Any]
+    finish: Callable[[], None]
+
+
+def check_count(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> None:
+    """Raise LaunchError unless there is one argument for each parameter."""
+    if len(arguments) != len(parameters):
+        names = ", ".join(parameter.name for parameter in parameters)
+        raise LaunchError(
+            f"kernel {name} takes {len(parameters)} tensors ({names}), {len(arguments)} given", remedy=f"call it as kernel({names})"
+        )
+
+
+def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
+    """Arguments in host memory: NumPy arrays, or anything with DLPack on the CPU."""
+    check_count(name, parameters, arguments)
+    pointers, keep = [], []
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        array = argument if isinstance(argument, np.ndarray) else _host_view(parameter, argument)
+        _check(parameter, array.dtype.name, array.shape, array.flags.c_contiguous)
+        if parameter.access != "in" and not array.flags.writeable:
+            raise LaunchError(f"parameter {parameter.name} is written, but the array is read-only", remedy="pass a writable array")
+        pointers.append(array.__array_interface__["data"][0])
+        keep.append(array)
+    return Prepared(pointers, keep, lambda: None)
+
+
+def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
+    """Arguments in GPU memory (torch tensors, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
+    from tilelang_min.runtime.cuda import DeviceBuffer
+
+    check_count(name, parameters, arguments)
+    pointers: list[int] = []
+    keep: list[Any] = []
+    back: list[tuple[DeviceBuffer, Any]] = []
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        if isinstance(argument, np.ndarray):
+            _check(parameter, argument.dtype.name, argument.shape, argument.flags.c_contiguous)
+            if name not in _warned:
+                _warned.add(name)
+                warnings.warn(f"kernel {name}: NumPy arrays are copied to the GPU and back at each call", stacklevel=4)
+            buffer = DeviceBuffer.from_numpy(argument)
+            keep.append(buffer)
+            pointers.append(buffer.pointer)
+            if parameter.access != "in":
+                back.append((buffer, argument))
+            continue
+        pointers.append(_device_pointer(parameter, argument))
+        keep.append(argument)
+
+    def finish() -> None:
+        for buffer, array in back:
+            buffer.read(array)
+        for item in keep:
+            if isinstance(item, DeviceBuffer):
+                item.close()
+
+    return Prepared(pointers, keep, finish)
+
+
+def _host_view(parameter: Parameter, argument: Any) -> Any:
+    if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu" or hasattr(argument, "__cuda_array_interface__"):
+        raise LaunchError(f"parameter {parameter.name}: the tensor is on a GPU, this kernel runs on the CPU", remedy="pass tensor.cpu()")
+    if not hasattr(argument, "__dlpack__"):
+        raise LaunchError(
+            f"parameter {parameter.name}: {type(argument).__name__} is not a tensor", remedy="pass a NumPy array or a torch tensor"
+        )
+    return np.from_dlpack(argument.detach() if hasattr(argument, "detach") else argument)
+
+
+def _device_pointer(parameter: Parameter, argument: Any) -> int:
+    if hasattr(argument, "data_ptr"):  # torch: its own attributes are quicker than the interface dictionary
+        if argument.device.type != "cuda":
+            raise LaunchError(
+                f"parameter {parameter.name}: the tensor is on {argument.device}, this kernel runs on a GPU", remedy="pass tensor.cuda()"
+            )
+        _check(parameter, str(argument.dtype).removeprefix("torch."), tuple(argument.shape), argument.is_contiguous())
+        pointer = int(argument.data_ptr())
+    elif hasattr(argument, "__cuda_array_interface__"):
+        facts = argument.__cuda_array_interface__
+        _check(parameter, np.dtype(facts["typestr"]).name, tuple(facts["shape"]), facts.get("strides") is None)
+        pointer = int(facts["data"][0])
+    else:
+        raise LaunchError(
+            f"parameter {parameter.name}: {type(argument).__name__} is not a tensor on a GPU",
+            remedy="pass a torch tensor on the GPU, or a NumPy array",
+        )
+    if pointer % 16:
+        raise LaunchError(
+            f"parameter {parameter.name} starts at an address that is no multiple of 16 bytes", remedy="pass a tensor of its own, not a view"
+        )
+    return pointer
+
+
+def _check(parameter: Parameter, dtype: str, shape: Sequence[int], contiguous: bool) -> None:
+    if dtype != parameter.dtype:
+        raise LaunchError(
+            f"parameter {parameter.name} must be {parameter.dtype}, the tensor is {dtype}", remedy=f"convert it to {parameter.dtype}"
+        )
+    if tuple(shape) != parameter.shape:
+        raise LaunchError(
+            f"parameter {parameter.name} must have shape {parameter.shape}, the tensor has {tuple(shape)}",
+            remedy="compile the kernel for this shape",
+        )
+    if not contiguous:
+        raise LaunchError(f"parameter {parameter.name} is not contiguous", remedy="pass a contiguous copy")

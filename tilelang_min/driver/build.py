@@ -1,0 +1,173 @@
+"""From a kernel's source to a bundle: all rooms of the compiler in order.  Imports TVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+from tilelang_min.analysis.limits import check_resources
+from tilelang_min.analysis.work import bytes_min, flops
+from tilelang_min.driver.keys import tool_versions
+from tilelang_min.driver.thread_json import function_to_json
+from tilelang_min.frontend import parse
+from tilelang_min.ir.printer import describe
+from tilelang_min.language import PrimFunc
+from tilelang_min.lower import lower_cpu, lower_gpu
+from tilelang_min.program import CompiledKernel, KernelMetadata, ThreadProgram
+from tilelang_min.runtime.bundle import FORMAT, Bundle
+from tilelang_min.targets import Target, occupancy
+from tilelang_min.transform.barriers import insert_barriers
+from tilelang_min.transform.layouts import Layouts, choose_layouts
+from tilelang_min.transform.pipeline import pipeline
+
+_GENERATORS = {"cuda": "tilelang_min.codegen.nvidia", "hip": "tilelang_min.codegen.amd", "cpu": "tilelang_min.codegen.cpu"}
+_SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}
+_LISTING_SUFFIX = {"sass": "sass", "gcn": "gcn", "x86": "s"}
+
+
+class Stopwatch:
+    """Wall times of named steps in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Add the time of the block to step ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def thread_program(kernel: PrimFunc, target: Target, watch: Stopwatch | None = None) -> tuple[Any, Layouts | None, ThreadProgram]:
+    """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
+    watch = watch or Stopwatch()
+    with watch.step("frontend"):
+        program = parse(kernel)
+    _dump("tile program", lambda: describe(program))
+    with watch.step("transform"):
+        program = pipeline(program, target)
+        layouts = None
+        if target.kind != "cpu":
+            program = insert_barriers(program)
+            check_resources(program, target)
+            layouts = choose_layouts(program, target)
+    _dump("after transforms", lambda: describe(program))
+    with watch.step("lower"):
+        thread = lower_cpu(program, target) if layouts is None else lower_gpu(program, target, layouts)
+    _dump("thread program", lambda: str(thread.function.script()))
+    return program, layouts, thread
+
+
+def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -> Bundle:
+    """Compile ``kernel``.  Raises a TileLangError that says what is wrong, where, and what to do."""
+    watch = Stopwatch()
+    program, layouts, thread = thread_program(kernel, target, watch)
+    generator = import_module(_GENERATORS[target.kind])
+    compiled: CompiledKernel = generator.generate(thread, options=options)
+    _dump("generated source", lambda: compiled.source)
+    _dump("listing", lambda: compiled.listing.text)
+    with watch.step("metadata"):
+        work = {"flops": flops(program), "bytes_min": bytes_min(program)}
+    seconds = {**watch.seconds, **compiled.seconds}
+    metadata = _metadata(thread, compiled, work, seconds)
+    notes = [] if layouts is None else [
+        f"{program.operations[operation].label}: {plan.note}" for operation, plan in layouts.gemms.items() if plan.note
+    ]
+    source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
+    listing_file = f"listing.{_LISTING_SUFFIX[compiled.listing.syntax]}"
+    binary_file = f"binary.{compiled.binary_kind}"
+    record = {
+        "format": FORMAT,
+        "name": program.name,
+        "symbol": compiled.symbol,
+        "target": target.name if target.kind != "cpu" else f"cpu:{target.arch}",
+        "parameters": [{**asdict(item), "shape": list(item.shape)} for item in thread.parameters],
+        "grid": list(thread.grid),
+        "threads": thread.threads,
+        "launch": {"shared_bytes_dynamic": thread.shared_bytes_dynamic},
+        "shared": [{**asdict(item), "shape": list(item.shape)} for item in thread.shared],
+        "operations": [item.to_json() for item in thread.operations],
+        "metadata": metadata.to_json(),
+        "binary": {"file": binary_file, "kind": compiled.binary_kind},
+        "source": source_file,
+        "listing": listing_file,
+        "layouts": {} if layouts is None else {name: layout.describe() for name, layout in layouts.fragments.items()},
+        "matrix_products": {} if layouts is None else {str(key): plan.kind for key, plan in layouts.gemms.items()},
+        "notes": notes,
+        "versions": tool_versions(),
+        "hash": key,
+        "sources": program.sources,
+        "analyses": {},
+    }
+    files = {
+        binary_file: compiled.binary,
+        source_file: compiled.source.encode(),
+        listing_file: compiled.listing.text.encode(),
+        "listing.json": json.dumps(compiled.listing.to_json()).encode(),
+        "thread_program.json": function_to_json(thread.function).encode(),
+    }
+    return Bundle(record, files)
+
+
+def _metadata(
+    thread: ThreadProgram, compiled: CompiledKernel, work: dict[str, Any], seconds: dict[str, float]
+) -> KernelMetadata:
+    resources, target = compiled.resources, thread.target
+    limits = None
+    shared_static = resources.shared_bytes_static
+    if target.kind == "cpu":
+        shared_static = None
+    else:
+        limits = occupancy(
+            target,
+            threads=thread.threads,
+            registers_per_thread=resources.registers_per_thread or 0,
+            shared_bytes=(shared_static or 0) + thread.shared_bytes_dynamic,
+        )
+    by_operation = {"none" if key is None else str(key): value for key, value in compiled.listing.by_operation().items()}
+    return KernelMetadata(
+        target=target.name,
+        registers_per_thread=resources.registers_per_thread,
+        vgprs=resources.vgprs,
+        agprs=resources.agprs,
+        sgprs=resources.sgprs,
+        shared_bytes_static=shared_static,
+        shared_bytes_dynamic=None if target.kind == "cpu" else thread.shared_bytes_dynamic,
+        spill_store_bytes=resources.spill_store_bytes,
+        spill_load_bytes=resources.spill_load_bytes,
+        spilled_vgprs=resources.spilled_vgprs,
+        spilled_sgprs=resources.spilled_sgprs,
+        stack_bytes=resources.stack_bytes,
+        threads_per_block=thread.threads,
+        grid=thread.grid,
+        cluster=None,
+        max_blocks_per_unit=limits.max_blocks_per_unit if limits else None,
+        occupancy=limits.occupancy if limits else None,
+        occupancy_limiters=tuple(limits.limiters) if limits else (),
+        instructions={
+            "total": compiled.listing.by_class(),
+            "by_operation": by_operation,
+            "attributed": compiled.listing.attributed_fraction,
+        },
+        code_bytes=resources.code_bytes,
+        compile_seconds={name: round(value, 6) for name, value in seconds.items()},
+        toolchain=compiled.toolchain,
+        flops=work["flops"],
+        bytes_min=work["bytes_min"],
+    )
+
+
+def _dump(title: str, text: Any) -> None:
+    """With ``TILELANG_DUMP=1`` every stage goes to stderr."""
+    if os.environ.get("TILELANG_DUMP") == "1":
+        print(f"==== {title} ====\n{text()}\n", file=sys.stderr)

@@ -1,0 +1,102 @@
+"""``compile`` and ``jit``: from a prim_func, or a factory of them, to a :class:`Kernel`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from tilelang_min.driver.kernel import Kernel
+from tilelang_min.driver.keys import kernel_key
+from tilelang_min.driver.target_names import choose_target
+from tilelang_min.errors import LanguageError
+from tilelang_min.language import PrimFunc
+from tilelang_min.runtime import cache as disk_cache
+from tilelang_min.targets import Target
+
+_Factory = TypeVar("_Factory", bound=Callable[..., Any])
+
+
+def compile(
+    prim_func: PrimFunc,
+    target: str | Target | None = None,
+    *,
+    out_idx: int | list[int] | tuple[int, ...] | None = None,
+    instrument: str | None = None,
+    arch_params: dict[str, Any] | None = None,
+    cache: bool = True,
+    options: dict[str, Any] | None = None,
+) -> Kernel:
+    """Compile a kernel, or take it from the disk cache.
+
+    ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates and returns.
+    ``options`` go to the code generator.  Raises TileLangError subclasses that name place and remedy.
+    """
+    if not isinstance(prim_func, PrimFunc):
+        raise LanguageError(
+            f"tilelang.compile takes a @T.prim_func, not {type(prim_func).__name__}", remedy="decorate the kernel with @T.prim_func"
+        )
+    for name, value in (("instrument", instrument), ("arch_params", arch_params)):
+        if value is not None:
+            raise LanguageError(f"compile option {name} is not supported by this version", remedy="leave it out")
+    chosen = choose_target(target)
+    key = kernel_key(prim_func, f"{chosen.name}/{chosen.arch}", options or {})
+    outputs = _output_indices(prim_func, out_idx)
+    if cache:
+        found = disk_cache.fetch(key)
+        if found is not None:
+            return Kernel(found, outputs)
+    from tilelang_min.driver.build import build
+
+    bundle = build(prim_func, chosen, options or {}, key)
+    if cache:
+        disk_cache.store(key, bundle)
+    return Kernel(bundle, outputs)
+
+
+def _output_indices(prim_func: PrimFunc, out_idx: int | list[int] | tuple[int, ...] | None) -> tuple[int, ...]:
+    if out_idx is None:
+        return ()
+    count = prim_func.function.__code__.co_argcount
+    wanted = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
+    for number in wanted:
+        if not -count <= number < count:
+            raise LanguageError(f"out_idx {number} does not exist: {prim_func.name} has {count} parameters")
+    return tuple(sorted(number % count for number in wanted))
+
+
+@overload
+def jit(target: _Factory) -> Callable[..., Kernel]: ...
+@overload
+def jit(target: str | Target | None = None, **options: Any) -> Callable[[_Factory], Callable[..., Kernel]]: ...
+def jit(target: Any = None, **options: Any) -> Any:
+    """Decorator for factories: functions whose arguments are compile-time constants and which return a ``@T.prim_func``.
+
+    Calling the factory gives a compiled :class:`Kernel`.  ``factory.for_target(name)(...)`` compiles for another target,
+    ``factory.prim_func(...)`` gives the uncompiled kernel.
+    """
+    if callable(target) and not isinstance(target, (str, Target)):
+        return _wrap(target, None, {})
+    return lambda factory: _wrap(factory, target, options)
+
+
+def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dict[str, Any]) -> Callable[..., Kernel]:
+    @functools.wraps(factory)
+    def compiled(*args: Any, **kwargs: Any) -> Kernel:
+        return compile(prim_func(*args, **kwargs), target, **options)
+
+    def prim_func(*args: Any, **kwargs: Any) -> PrimFunc:
+        made = factory(*args, **kwargs)
+        if not isinstance(made, PrimFunc):
+            raise LanguageError(
+                f"factory {factory.__name__} returned {type(made).__name__} instead of a @T.prim_func",
+                remedy="end the factory with `return main`",
+            )
+        return made
+
+    def for_target(name: str | Target | None) -> Callable[..., Kernel]:
+        return _wrap(factory, name, options)
+
+    compiled.prim_func = prim_func  # type: ignore[attr-defined]
+    compiled.for_target = for_target  # type: ignore[attr-defined]
+    return compiled

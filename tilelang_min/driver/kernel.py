@@ -1,0 +1,288 @@
+"""A compiled kernel: what users call, ask and save."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min.driver import arguments as call_arguments
+from tilelang_min.errors import LaunchError
+from tilelang_min.program import KernelMetadata, Listing, Parameter, ThreadProgram, TileOperation
+from tilelang_min.runtime.bundle import Bundle, load_bundle
+from tilelang_min.targets import Target, resolve
+
+if TYPE_CHECKING:
+    from tilelang_min.simulate import SimulationResult
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the simulator counts for a whole launch.
+
+    ``counts``: AccessCount records scaled to the launch; ``executed``: warp-level thread-program instructions by operation and class;
+    ``classes``: (representative block, number of blocks like it); ``outputs``: parameters as the representative blocks left them.
+    """
+
+    counts: tuple[Any, ...]
+    executed: dict[int, dict[str, int]]
+    classes: tuple[tuple[tuple[int, int, int], int], ...]
+    outputs: dict[str, Any] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready, without ``outputs``."""
+        return {
+            "counts": [count.to_json() for count in self.counts],
+            "executed": {str(key): value for key, value in self.executed.items()},
+            "classes": [[list(block), number] for block, number in self.classes],
+            "notes": list(self.notes),
+        }
+
+
+class Kernel:
+    """A compiled kernel, made by :func:`tilelang_min.compile` or :func:`tilelang_min.load`.
+
+    Calling it runs it on its device.  Everything else works on any machine.
+    """
+
+    def __init__(self, bundle: Bundle, out_idx: tuple[int, ...] = ()) -> None:
+        self.bundle = bundle
+        self.name: str = bundle.record["name"]
+        self.parameters: tuple[Parameter, ...] = bundle.parameters
+        self.out_idx = out_idx
+        self._launcher: Any = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name} for {self.target.name}, grid {self.metadata.grid}>"
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def target(self) -> Target:
+        """The target it was compiled for."""
+        return resolve(self.bundle.record["target"])
+
+    @cached_property
+    def metadata(self) -> KernelMetadata:
+        """Static facts: registers, shared bytes, spills, occupancy, instructions, operations, bytes."""
+        return self.bundle.metadata
+
+    @cached_property
+    def operations(self) -> list[TileOperation]:
+        """The tile operations, by id."""
+        return list(self.bundle.operations)
+
+    @cached_property
+    def listing(self) -> Listing:
+        """Machine instructions with the operation of each."""
+        return self.bundle.listing
+
+    def source(self) -> str:
+        """Generated CUDA C++ or LLVM IR."""
+        return self.bundle.source
+
+    get_kernel_source = source
+
+    def assembly(self) -> str:
+        """SASS, GCN or x86 assembly."""
+        return self.listing.text
+
+    def bundle_record(self) -> dict[str, Any]:
+        """The content of ``kernel.json``."""
+        return self.bundle.record
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a bundle: a directory, or one file when the name ends in ``.tlk``."""
+        return self.bundle.save(path)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the kernel on ``args``, one tensor a parameter.  CPU kernels return when done, GPU kernels when launched.
+
+        Parameters named by ``out_idx`` are left out of ``args``, allocated here and returned.
+        """
+        outputs: list[Any] = []
+        if self.out_idx:
+            args, outputs = self._with_outputs(args)
+        kind = self.target.kind
+        launcher = self._launcher or self._load()
+        if kind == "cpu":
+            prepared = call_arguments.prepare_cpu(self.name, self.parameters, args)
+            launcher(prepared.pointers, grid=self.metadata.grid)
+        else:
+            prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
+            launcher(prepared.pointers, grid=self.metadata.grid, threads=self.metadata.threads_per_block)
+            prepared.finish()
+        if outputs:
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return None
+
+    def _with_outputs(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
+        import numpy as np
+
+        given = iter(args)
+        if len(args) != len(self.parameters) - len(self.out_idx):
+            expected = len(self.parameters) - len(self.out_idx)
+            raise LaunchError(f"kernel {self.name} takes {expected} inputs, {len(args)} given", remedy="outputs are allocated by the call")
+        full: list[Any] = []
+        outputs: list[Any] = []
+        for number, parameter in enumerate(self.parameters):
+            if number in self.out_idx:
+                like = args[0] if args else None
+                if hasattr(like, "new_empty"):
+                    made = like.new_empty(parameter.shape, dtype=_torch_dtype(parameter.dtype))
+                else:
+                    made = np.empty(parameter.shape, parameter.dtype)
+                outputs.append(made)
+                full.append(made)
+            else:
+                full.append(next(given))
+        return tuple(full), outputs
+
+    def _load(self) -> Any:
+        with self._lock:
+            if self._launcher is None:
+                binary, symbol = self.bundle.binary, self.bundle.record["symbol"]
+                if self.target.kind == "cpu":
+                    from tilelang_min.runtime import cpu
+
+                    self._launcher = cpu.load(binary, symbol, arch=self.target.arch)
+                elif self.target.kind == "cuda":
+                    from tilelang_min.runtime import cuda
+
+                    working, reason = cuda.available()
+                    if not working:
+                        raise LaunchError(
+                            f"kernel {self.name} is for {self.target.name}, and there is no such GPU here: {reason}",
+                            remedy="compile for 'cpu', simulate with kernel.simulate(...), or run the bundle on a GPU host",
+                        )
+                    dynamic = self.bundle.record["launch"]["shared_bytes_dynamic"]
+                    self._launcher = cuda.load(binary, symbol, shared_bytes_dynamic=dynamic)
+                else:
+                    raise LaunchError(
+                        f"launching on {self.target.name} is not supported by this version",
+                        remedy="simulate with kernel.simulate(...); the bundle's hsaco can be loaded with hipModuleLoad",
+                    )
+        return self._launcher
+
+    def get_profiler(self) -> Profiler:
+        """An object with ``do_bench()``, as in TileLang."""
+        return Profiler(self)
+
+    # -- simulating ------------------------------------------------------------------------------------------------
+
+    def thread_program(self) -> ThreadProgram:
+        """The thread program, read from the bundle.  Imports TVM."""
+        from tilelang_min.driver.thread_json import function_from_json
+
+        record = self.bundle.record
+        return ThreadProgram(
+            name=self.name,
+            target=self.target,
+            function=function_from_json(self.bundle.file("thread_program.json").decode()),
+            parameters=self.parameters,
+            grid=self.metadata.grid,
+            threads=record["threads"],
+            shared=self.bundle.shared,
+            shared_bytes_dynamic=record["launch"]["shared_bytes_dynamic"],
+            operations=tuple(self.operations),
+        )
+
+    @cached_property
+    def _program(self) -> ThreadProgram:
+        return self.thread_program()
+
+    def simulate(self, *args: Any, blocks: Any = None, count: bool = True) -> SimulationResult:
+        """Execute the kernel without its device: all blocks, or those given as (x, y, z).
+
+        ``args``: one NumPy array for each parameter; they are not changed.  Needs TVM.
+        """
+        from tilelang_min.simulate import simulate
+
+        call_arguments.check_count(self.name, self.parameters, args)
+        named = {parameter.name: argument for parameter, argument in zip(self.parameters, args, strict=True)}
+        return simulate(self._program, named, blocks=blocks, count=count)
+
+    def analyse(self, *args: Any) -> Analysis:
+        """Counts for a whole launch, from one simulated block of each class; with ``args`` also what those blocks compute."""
+        if not args and "simulated" in self.bundle.record["analyses"]:
+            return self._stored_analysis()
+        from tilelang_min.driver.analysis import analyse
+
+        analysis = analyse(self, args)
+        self.bundle.record["analyses"]["simulated"] = analysis.to_json()
+        return analysis
+
+    def _stored_analysis(self) -> Analysis:
+        from tilelang_min.simulate.result import AccessCount
+
+        record = self.bundle.record["analyses"]["simulated"]
+        return Analysis(
+            counts=tuple(AccessCount.from_json(item) for item in record["counts"]),
+            executed={int(key): value for key, value in record["executed"].items()},
+            classes=tuple((tuple(block), number) for block, number in record["classes"]),
+            outputs={},
+            notes=tuple(record["notes"]),
+        )
+
+
+class Profiler:
+    """Timing of one kernel, as ``kernel.get_profiler()`` gives in TileLang."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def do_bench(self, *args: Any, warmup: int = 3, rep: int = 20) -> float:
+        """Median time of a call in milliseconds, on ``args`` or on random inputs."""
+        kernel = self.kernel
+        tensors = args or random_arguments(kernel.parameters)
+        launcher = kernel._launcher or kernel._load()
+        grid = kernel.metadata.grid
+        if kernel.target.kind == "cpu":
+            from tilelang_min.runtime import cpu
+
+            prepared = call_arguments.prepare_cpu(kernel.name, kernel.parameters, tensors)
+            times = cpu.time_launches(lambda: launcher(prepared.pointers, grid=grid), launches=rep, warmup=warmup)
+        else:
+            from tilelang_min.runtime import cuda_timing
+
+            prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, tensors)
+            threads = kernel.metadata.threads_per_block
+            times = cuda_timing.time_launches(
+                lambda: launcher(prepared.pointers, grid=grid, threads=threads), launches=rep, warmup=warmup
+            )
+            prepared.finish()
+        return sorted(times)[len(times) // 2] / 1e6
+
+
+def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[Any, ...]:
+    """Normal inputs and NaN-filled outputs for a kernel, as NumPy arrays."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    made = []
+    for parameter in parameters:
+        if not parameter.dtype.startswith("float"):
+            made.append(generator.integers(0, 100, parameter.shape).astype(parameter.dtype))
+        elif parameter.access == "out":
+            made.append(np.full(parameter.shape, np.nan, parameter.dtype))
+        else:
+            made.append(generator.standard_normal(parameter.shape, dtype=np.float32).astype(parameter.dtype))
+    return tuple(made)
+
+
+def load(path: str | os.PathLike[str]) -> Kernel:
+    """The kernel in a bundle that :meth:`Kernel.save` wrote.  Needs no compiler."""
+    return Kernel(load_bundle(path))
+
+
+def _torch_dtype(name: str) -> Any:
+    import torch
+
+    return getattr(torch, name)

@@ -1,0 +1,52 @@
+"""Which target a user means: ``auto``, ``cpu``, ``cuda``, ``cuda:sm_90a``, ``hip``, ``hip:gfx942``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+
+from tilelang_min.targets import Target, resolve
+
+
+@cache
+def gpu_architecture() -> str | None:
+    """Target name of the GPU of this machine (``cuda:sm_90a``), or None.  Asks the driver only where one is installed."""
+    if os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0"):
+        from tilelang_min.runtime import cuda
+
+        working, _ = cuda.available()
+        if working:
+            major, minor = cuda.device_info().compute_capability
+            suffix = "a" if major >= 9 else ""
+            return f"cuda:sm_{major}{minor}{suffix}"
+    return None
+
+
+def choose_target(name: str | Target | None) -> Target:
+    """The target record for ``name``; None is ``auto``.  Raises TargetError for a name that does not exist."""
+    if isinstance(name, Target):
+        return name
+    if name is None or name == "auto":
+        return resolve(gpu_architecture() or "cpu")
+    if name == "cuda":
+        found = gpu_architecture()
+        if found is not None and found.startswith("cuda:"):
+            return resolve(found)
+        _say_once("no NVIDIA GPU here: target 'cuda' means cuda:sm_80")
+    return resolve(name)
+
+
+@cache
+def _say_once(message: str) -> None:
+    print(f"tilelang: {message}", file=sys.stderr)
+
+
+def get_backend() -> str:
+    """``"cuda"``, ``"hip"`` or ``"cpu"``: where ``target="auto"`` runs."""
+    return choose_target(None).kind
+
+
+def get_target_arch() -> str:
+    """Architecture of the ``auto`` target, such as ``"sm_90a"`` or ``"x86-64-v4"``."""
+    return choose_target(None).arch
