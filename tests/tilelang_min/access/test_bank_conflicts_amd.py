@@ -59,7 +59,7 @@ def test_two_lanes_conflict_exactly_within_a_phase(
     np.fill_diagonal(expected, 0)
     one, other = (index.reshape(-1, 1) for index in np.indices((64, 64)))
     for arch in archs:
-        result = count(np.tile(LANE * 256, (4096, 1)), instruction, arch, (LANE == one) | (LANE == other))
+        result = count(np.tile(LANE * 256, (4096, 1)), instruction, arch, (one == LANE) | (other == LANE))
         conflicts = result.per_request - result.per_request_ideal
         assert np.array_equal(conflicts.reshape(64, 64), expected), arch
 
