@@ -89,7 +89,5 @@ def _blocks_by_registers(target: Target, warps: int, registers_per_thread: int) 
     if registers_per_thread > file.per_thread:
         return 0
     per_warp = _round_up(registers_per_thread * target.warp_size, file.granule)
-    # Warps are dealt out to the partitions in turn: a block needs the room of its fullest partition in all of them.
-    if per_warp * -(-warps // file.partitions) * file.partitions > file.per_unit:
-        return 0
+    # A partition holds whole warps, and the warps of a block are dealt out to the partitions in turn.
     return file.per_unit // file.partitions // per_warp * file.partitions // warps

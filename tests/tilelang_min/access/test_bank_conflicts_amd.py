@@ -144,6 +144,8 @@ def test_dword_aligned_vectors_are_open() -> None:
     """The compiler splits them into other instructions; counted by their dwords."""
     result = count(LANE * 8 + 4, "ds_read_b64", "gfx942")
     assert (result.transactions, result.rule) == (4, "open")
+    # Dwords 31 and 32 against 0 and 1: they meet in bank 0.
+    assert count(np.where(LANE == 0, 124, 0), "ds_read_b64", "gfx942", LANE < 2).conflicts == 1
     with pytest.raises(SimulationError, match="ds_read_b64 at byte 2"):
         count(LANE * 8 + 2, "ds_read_b64", "gfx942")
 

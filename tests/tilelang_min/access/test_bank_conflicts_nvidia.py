@@ -166,6 +166,10 @@ def test_predicated_pairs_count_half_in_the_ideal() -> None:
     assert bank_conflicts(LANE // 2 * 16, "load", 128, mask=mask).transactions_ideal == 1
 
 
+def test_an_inactive_lane_is_no_partner() -> None:
+    assert counts(bank_conflicts(LANE // 2 * 16, "load", 128, mask=LANE % 2 == 0)) == (4, 2)
+
+
 def test_conflicting_pairs_are_said_to_be_open() -> None:
     """Sixteen pairs on one bank need sixteen passes; half of the sixteen of single phases is more than banks
     deliver."""

@@ -131,6 +131,8 @@ def test_amd_lds_and_workgroup_limits() -> None:
     # 160 KiB in steps of 1280 bytes: 64 KiB take 52 steps, of which two fit.
     big = occupancy(gfx950, threads=256, registers_per_thread=64, shared_bytes=65536)
     assert (big.max_blocks_per_unit, big.limiters) == (2, ("shared",))
+    # 54,000 bytes take 43 steps, 55,040 bytes: two fit, where steps of 512 would let three in.
+    assert occupancy(gfx950, threads=64, registers_per_thread=64, shared_bytes=54000).max_blocks_per_unit == 2
     # More than one wave needs one of 16 barriers; a single wave needs none.
     two_waves = occupancy(gfx942, threads=128, registers_per_thread=32, shared_bytes=0)
     assert (two_waves.max_blocks_per_unit, two_waves.limiters) == (16, ("warps", "barriers"))
