@@ -44,11 +44,6 @@ class Layout:
         layout.block_bytes = -(-max(layout.block_bytes, 1) // BLOCK_GRANULE) * BLOCK_GRANULE
         return layout
 
-    @property
-    def has_shared(self) -> bool:
-        """Whether the program uses shared memory."""
-        return any(place.space == "shared" for place in self.places.values())
-
     def itemsize(self, dtype: str) -> int:
         """Bytes of one element."""
         try:

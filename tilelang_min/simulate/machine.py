@@ -66,8 +66,9 @@ class Machine:
         self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * layout.block_bytes, self.threads)
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
-        granule = min((p.itemsize for p in layout.places.values() if p.space == "shared"), default=4)
-        self.races = RaceDetector(self, granule) if check and self.threads > 1 and layout.has_shared else None
+        used = [site.place for site in translation.sites if site.place.space == "shared"]
+        granule = min((place.itemsize for place in used), default=4)
+        self.races = RaceDetector(self, granule) if check and self.threads > 1 and used else None
         self.open_group: list[Callable[[], None]] = []
         self.groups: list[list[Callable[[], None]]] = []
 

@@ -1,7 +1,11 @@
 """Finds two threads that touch the same shared memory without a barrier between them.
 
 For each granule (the smallest element of any shared buffer) the detector keeps who wrote and who read it last, as a
-stamp ``epoch * stride + lane``; a barrier starts the next epoch, which makes all earlier stamps harmless.
+stamp: epoch, lane and access site packed into one integer, epoch highest.  A barrier starts the next epoch, which makes
+all earlier stamps harmless; so the usual answer, that nobody touched the granules in this epoch, takes one maximum.
+
+The target of a cp.async is nobody's from its issue until the wait that lets it arrive: touching it in between is an
+error too (the wait covers too little); then it counts as a write by its thread.
 """
 
 from __future__ import annotations
@@ -16,6 +20,14 @@ from tilelang_min.simulate.sites import Site
 if TYPE_CHECKING:
     from tilelang_min.simulate.machine import Machine
 
+SITE_BITS = 20
+LANE_BITS = 18
+MANY = (1 << LANE_BITS) - 1
+"""Stands for several lanes."""
+EPOCH = 1 << (SITE_BITS + LANE_BITS)
+IN_FLIGHT = ((1 << (62 - SITE_BITS - LANE_BITS)) - 1) * EPOCH
+"""Epoch of granules that a cp.async is still writing: later than all others."""
+
 
 class RaceDetector:
     """Watches the shared memory of all blocks of a machine."""
@@ -23,17 +35,13 @@ class RaceDetector:
     def __init__(self, machine: Machine, granule: int) -> None:
         self.machine, self.granule = machine, granule
         size = machine.shared.size // granule
-        self.many = machine.lanes  # stands for "several lanes"
-        self.stride = machine.lanes + 1
-        self.epoch = self.stride  # stamp of lane 0 in the current epoch
+        self.epoch = EPOCH
         self.writers = np.zeros(size, np.int64)
         self.readers = np.zeros(size, np.int64)
-        self.write_sites = np.zeros(size, np.int32)
-        self.read_sites = np.zeros(size, np.int32)
 
     def barrier(self) -> None:
         """All threads of every block have met."""
-        self.epoch += self.stride
+        self.epoch += EPOCH
 
     def hook(self, site: Site, addresses: Any, lanes: Any, unit: int) -> Callable[[int], None]:
         """A function of an offset in ``unit`` bytes, for accesses at ``addresses + offset * unit`` by ``lanes``."""
@@ -46,6 +54,21 @@ class RaceDetector:
 
         return touch
 
+    def flight(self, site: Site, addresses: Any, lanes: Any, unit: int) -> tuple[Callable[[int], None], ...]:
+        """Two functions of an offset for a cp.async: one for its issue, one for its arrival."""
+        granules, owners = self._granules(site, addresses, lanes)
+        scale = unit // self.granule
+        stamp = IN_FLIGHT + (MANY << SITE_BITS) + site.number
+
+        def issue(offset: int) -> None:
+            self._write(site, granules, owners, offset * scale)
+            self.writers[offset * scale :][granules] = stamp
+
+        def arrive(offset: int) -> None:
+            self.writers[offset * scale :][granules] = owners + self.epoch
+
+        return issue, arrive
+
     def note(self, site: Site, addresses: Any, lanes: Any) -> None:
         """One access at byte addresses."""
         if len(lanes):
@@ -53,56 +76,68 @@ class RaceDetector:
             (self._write if site.kind not in ("load", "ldmatrix") else self._read)(site, granules, owners, 0)
 
     def _granules(self, site: Site, addresses: Any, lanes: Any) -> tuple[Any, Any]:
-        """The distinct granules touched and, for each, its lane or ``many``."""
+        """The distinct granules touched and, for each, its lane or ``MANY``, shifted as in a stamp."""
         steps = np.arange(site.width_bytes // self.granule)
         granules = (addresses[:, None] // self.granule + steps).reshape(-1)
         owners = np.repeat(lanes, len(steps))
         order = np.argsort(granules, kind="stable")
         granules, owners = granules[order], owners[order]
-        first = np.concatenate([[True], granules[1:] != granules[:-1]])
-        starts = np.flatnonzero(first)
+        starts = np.flatnonzero(np.concatenate([[True], granules[1:] != granules[:-1]]))
         lowest = np.minimum.reduceat(owners, starts)
         highest = np.maximum.reduceat(owners, starts)
-        return granules[starts], np.where(lowest == highest, lowest, self.many)
+        lane = np.where(lowest == highest, lowest, MANY)
+        return granules[starts], (lane << SITE_BITS) + site.number
 
     def _read(self, site: Site, granules: Any, owners: Any, offset: int) -> None:
         stamps = owners + self.epoch
         written = self.writers[offset:].take(granules)
-        bad = (written >= self.epoch) & (written != stamps)
-        if bad.any():
-            self._report(site, self.write_sites, written, owners, granules + offset, bad, "reads", "wrote")
+        if written.max() >= self.epoch:
+            self._compare(site, written, owners, granules + offset, "reads", "wrote")
         readers = self.readers[offset:]
         known = readers.take(granules)
-        readers[granules] = np.where((known >= self.epoch) & (known != stamps), self.epoch + self.many, stamps)
-        self.read_sites[offset:][granules] = site.number
+        if known.max() >= self.epoch:
+            several = (known >= self.epoch) & (known >> SITE_BITS != stamps >> SITE_BITS)
+            stamps = np.where(several, self.epoch + (MANY << SITE_BITS) + site.number, stamps)
+        readers[granules] = stamps
 
     def _write(self, site: Site, granules: Any, owners: Any, offset: int) -> None:
-        stamps = owners + self.epoch
+        if (owners >> SITE_BITS).max() == MANY:
+            clash = np.where(owners >> SITE_BITS == MANY, self.epoch + owners, 0)
+            self._compare(site, clash, owners, granules + offset, "writes", "wrote")
         written = self.writers[offset:].take(granules)
-        bad = ((written >= self.epoch) & (written != stamps)) | (owners == self.many)
-        if bad.any():
-            self._report(site, self.write_sites, written, owners, granules + offset, bad, "writes", "wrote")
+        if written.max() >= self.epoch:
+            self._compare(site, written, owners, granules + offset, "writes", "wrote")
         read = self.readers[offset:].take(granules)
-        bad = (read >= self.epoch) & (read != stamps)
-        if bad.any():
-            self._report(site, self.read_sites, read, owners, granules + offset, bad, "writes", "read")
-        self.writers[offset:][granules] = stamps
-        self.write_sites[offset:][granules] = site.number
+        if read.max() >= self.epoch:
+            self._compare(site, read, owners, granules + offset, "writes", "read")
+        self.writers[offset:][granules] = owners + self.epoch
 
-    def _report(
-        self, site: Site, sites: Any, stamps: Any, owners: Any, granules: Any, bad: Any, now: str, before: str
-    ) -> None:
+    def _compare(self, site: Site, stamps: Any, owners: Any, granules: Any, now: str, before: str) -> None:
+        """Raises if any stamp of this epoch is another lane's."""
+        flying = stamps >= IN_FLIGHT
+        since = np.where(flying, IN_FLIGHT, self.epoch)
+        mine, theirs = owners >> SITE_BITS, (stamps - since) >> SITE_BITS
+        bad = (stamps >= self.epoch) & ((mine != theirs) | (mine == MANY))
+        if not bad.any():
+            return
         machine = self.machine
         i = int(np.flatnonzero(bad)[0])
-        granule = int(granules[i])
-        earlier = int(stamps[i]) - self.epoch
-        other = machine.translation.sites[int(sites[granule])] if earlier >= 0 else site
-        byte = granule * self.granule % machine.translation.layout.block_bytes - site.place.offset
-        me = "several threads at once" if owners[i] == self.many else machine.thread(int(owners[i]))
-        them = "several threads" if earlier < 0 or earlier == self.many else machine.thread(earlier)
+        other = machine.translation.sites[(int(stamps[i]) - int(since[i])) & ((1 << SITE_BITS) - 1)]
+        byte = int(granules[i]) * self.granule % machine.translation.layout.block_bytes - site.place.offset
+        here, there = (
+            "several threads" if lane == MANY else machine.thread(int(lane)) for lane in (mine[i], theirs[i])
+        )
+        access = f"{machine.label(site.operation)} {now} byte {byte} of {site.place.buffer.name} in {here}"
+        if flying[i]:
+            raise machine.error(
+                f"race on shared memory: {access}, while the cp.async of {machine.label(other.operation)} may still be "
+                "writing it",
+                site.operation,
+                "the wait before it must cover that copy's group (and a barrier must follow the wait)",
+            )
         raise machine.error(
-            f"race on shared memory: {machine.label(site.operation)} {now} byte {byte} of {site.place.buffer.name} in "
-            f"{me}, and {machine.label(other.operation)} {before} it in {them}, with no barrier between",
+            f"race on shared memory: {access}, and {machine.label(other.operation)} {before} it in {there}, "
+            "with no barrier between",
             site.operation,
             "a barrier is missing between the two operations",
         )

@@ -105,8 +105,8 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
     t_index, s_index = full // width, (wanted - s_low) // width
     t_table, t_mask = machine.table(target, t_index, width)
     s_table, s_mask = machine.table(origin, s_index, width)
-    race = machine.race_hook(target, full // target.place.itemsize, target.place.itemsize)
-    unit = width // target.place.itemsize
+    races = machine.races
+    flight = None if races is None else races.flight(target, full, np.arange(machine.lanes), width)
 
     def run(target_offset: int, origin_offset: int, size: Any) -> None:
         at, of = start + target_offset, s_low + origin_offset
@@ -126,10 +126,12 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
             t_table[at & t_mask] += 1
             s_table[of & s_mask] += 1
         data = source[of:].take(s_index)
+        if flight is not None:
+            flight[0](at)
 
         def arrive() -> None:
-            if race is not None:
-                race(at * unit)
+            if flight is not None:
+                flight[1](at)
             memory[at:][t_index] = data
 
         machine.issue(arrive)
@@ -169,10 +171,14 @@ def make_masked_cp_async(machine: Machine, target: Site, origin: Site) -> Callab
         data = np.zeros((len(lanes), width), np.uint8)
         bytes_at = np.minimum(of[:, None] + steps, len(source) - 1)
         data[reading] = np.where(steps < sizes[reading][:, None], source[bytes_at], 0)
+        races = machine.races
+        flight = None if races is None or not len(lanes) else races.flight(target, at, lanes, races.granule)
+        if flight is not None:
+            flight[0](0)
 
         def arrive() -> None:
-            if machine.races is not None:
-                machine.races.note(target, at, lanes)
+            if flight is not None:
+                flight[1](0)
             memory[at[:, None] + steps] = data
 
         machine.issue(arrive)
