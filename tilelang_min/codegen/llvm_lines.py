@@ -113,7 +113,7 @@ def attach_operations(
         line = lines[position]
         if not line.startswith("define "):
             if not (line.startswith("declare ") and f"@{OPERATION_MARKER}(" in line):
-                body.append(line)
+                body.append(line if line.startswith("!") else _DBG.sub("", line))
             position += 1
             continue
         end = position + 1
@@ -123,7 +123,7 @@ def attach_operations(
         name = (found[1] or found[2]) if found else ""
         inner = lines[position + 1 : end]
         chosen = name in functions if functions is not None else any(_MARKER.match(each) for each in inner)
-        body.extend(_function(name, line, inner, locations) if chosen else [line, *_without_debug(inner), "}"])
+        body.extend(_function(name, line, inner, locations) if chosen else [*_without_debug([line, *inner]), "}"])
         position = end + 1
     return "\n".join(_number_alias_names(_metadata(body, locations)))
 

@@ -17,6 +17,7 @@ from tilelang_min.program import Parameter
 from tilelang_min.targets import cpu, resolve
 
 HERE = cpu.detect()
+RED_ZONE = 128  # bytes below the stack pointer that a function without calls may use (System V ABI)
 LEVELS = [level for level in cpu.ARCHITECTURES if cpu.ARCHITECTURES.index(level) <= cpu.ARCHITECTURES.index(HERE)]
 
 
@@ -56,7 +57,8 @@ def test_accumulators_stay_in_registers_and_nearly_all_code_has_an_operation() -
     lines = {one.operation: one.line for one in listing.instructions}
     assert lines[5] == 17
     assert kernel.resources.stack_bytes is not None
-    assert 4 * (32 * 16 + 16 * 64 + 32 * 64) <= kernel.resources.stack_bytes < 4 * (32 * 16 + 16 * 64 + 32 * 64) + 1024
+    tiles = 4 * (32 * 16 + 16 * 64 + 32 * 64)
+    assert tiles - RED_ZONE <= kernel.resources.stack_bytes < tiles + 1024
     assert kernel.resources.registers_per_thread is None
     offsets = [one.offset for one in listing.instructions]
     assert offsets[0] == 0
@@ -137,7 +139,7 @@ def test_a_tile_of_a_megabyte_lives_on_the_stack(tmp_path: Path) -> None:
     run(kernel, tmp_path, 1, a, b)
     assert np.array_equal(b, a[::-1])
     assert kernel.resources.stack_bytes is not None
-    assert kernel.resources.stack_bytes >= 4 * count
+    assert kernel.resources.stack_bytes >= 4 * count - RED_ZONE
 
 
 def test_tiles_beyond_any_stack_are_refused() -> None:
