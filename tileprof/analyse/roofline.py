@@ -133,6 +133,8 @@ def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceili
         roof = attainable(intensity, bandwidth.value, compute.value)
         bound = "compute" if intensity >= ridge_intensity(bandwidth.value, compute.value) else "memory"
     achieved = None if time_ns is None else flops / time_ns * 1e9
+    if achieved is None and roof is None:
+        return Unplotted(case, f"not run, and no ceilings to predict from; intensity {intensity:.4g} FLOP/byte")
     share = achieved / roof if achieved is not None and roof is not None else None
     dram = _dram_bytes(case)
     return Point(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tileprof.analyse.conflicts import ConflictRow, conflict_rows
-from tileprof.analyse.figures import Figure
+from tileprof.analyse.figures import Figure, total
 from tileprof.analyse.labels import targets
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
@@ -44,6 +44,8 @@ class ConflictCase:
 
     id: str
     label: str
+    file: str
+    verdict: Cell
     lines: tuple[ConflictLine, ...]
 
 
@@ -74,7 +76,8 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
                     _line(row, provenances, index == 0 or rows[index - 1].operation != row.operation)
                     for index, row in enumerate(rows)
                 )
-                cases.append(ConflictCase(case.id, labels[case.id], lines))
+                file = ", ".join(dict.fromkeys(row.file for row in rows if row.file))
+                cases.append(ConflictCase(case.id, labels[case.id], file, _verdict(rows, provenances), lines))
             else:
                 without.append(labels[case.id])
         every = [line for case in cases for line in case.lines]
@@ -92,6 +95,23 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
     return found
 
 
+def _verdict(rows: list[ConflictRow], provenances: ProvenanceTable) -> Cell:
+    """All conflicts of a case in a few words, measured where every access was measured, else simulated."""
+    measured = [row.measured for row in rows if row.measured.exists]
+    simulated = [row.simulated for row in rows if row.simulated.exists and not row.subtotal]
+    for kind, side in (("measured", measured), ("simulated", simulated)):
+        conflicts, ideal = total(c.conflicts for c in side), total(c.ideal for c in side)
+        if conflicts is None:
+            continue
+        if conflicts.value == 0:
+            return provenances.cell(f"no conflicts, {kind}", conflicts.provenance, mark="zero")
+        times = f", {numbers.ratio(1 + conflicts.value / ideal.value)} the ideal" if ideal and ideal.value > 0 else ""
+        return provenances.cell(
+            f"{numbers.si(conflicts.value)} conflicts{times}, {kind}", conflicts.provenance, mark="hot"
+        )
+    return ABSENT
+
+
 def _line(row: ConflictRow, provenances: ProvenanceTable, first: bool) -> ConflictLine:
     simulated, measured = row.simulated, row.measured
     times = _times(measured.transactions, measured.ideal) or _times(simulated.transactions, simulated.ideal)
@@ -102,7 +122,7 @@ def _line(row: ConflictRow, provenances: ProvenanceTable, first: bool) -> Confli
         difference = provenances.cell(numbers.difference(row.difference), formula, mark=mark)
     return ConflictLine(
         label=row.label,
-        place=f"{row.file}:{row.line}" if row.line is not None else "",
+        place=f":{row.line}" if row.line is not None else "",
         text=row.text,
         buffer=row.buffer or "all buffers",
         access=ACCESSES.get(row.access or "", row.access or numbers.ABSENT),
@@ -127,7 +147,7 @@ def heat(times: float | None) -> int:
     """0 for no conflict (or not known), then 1 to 4 for up to 2, 4, 8 and more times the ideal."""
     if times is None or times <= 1:
         return 0
-    return 1 + sum(times > limit for limit in (2, 4, 8)) if times <= 16 else 4
+    return 1 + sum(times > limit for limit in (2, 4, 8))
 
 
 def _mark(conflicts: Figure | None) -> str:

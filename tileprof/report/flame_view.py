@@ -44,11 +44,11 @@ class FlameRow:
 
 @dataclass(frozen=True, slots=True)
 class FlameTable:
-    """All nodes of a target."""
+    """All nodes of a target.  ``headings`` are (label, provenance number shared by the whole column, if it is shared)."""
 
     target_name: str
     modes: tuple[Mode, ...]
-    headings: tuple[str, ...]
+    headings: tuple[tuple[str, int | None], ...]
     rows: tuple[FlameRow, ...]
 
 
@@ -81,33 +81,37 @@ def flame_columns(tree: FlameTree, strings: Strings, provenances: ProvenanceTabl
         "parent": parents,
         "w": [[_finite(node.weight(mode.id)) for node in nodes] for mode in tree.modes],
         "p": [_provenances(nodes, mode, provenances) for mode in tree.modes],
-        "flag": {
-            str(index): node.figures[mode.id].flag
-            for mode in tree.modes
-            for index, node in enumerate(nodes)
-            if mode.id in node.figures and node.figures[mode.id].flag
-        },
+        "flag": [
+            {
+                index: node.figures[m.id].flag
+                for index, node in enumerate(nodes)
+                if m.id in node.figures and node.figures[m.id].flag
+            }
+            for m in tree.modes
+        ],
     }
 
 
 def flame_table(tree: FlameTree, provenances: ProvenanceTable) -> FlameTable:
     """The same numbers as rows."""
+    columns = [_provenances(list(tree.root.walk()), mode, provenances) for mode in tree.modes]
+    shared = [column if isinstance(column, int) else None for column in columns]
     rows = []
     stack: list[tuple[Node, int]] = [(tree.root, 0)]
     while stack:
         node, depth = stack.pop()
         cells = []
-        for mode in tree.modes:
+        for mode, common in zip(tree.modes, shared):
             figure = node.figures.get(mode.id)
             if figure is None:
                 cells.append(ABSENT)
                 continue
             text = numbers.duration(figure.value) if mode.unit == "ns" else numbers.count(figure.value)
-            cells.append(provenances.cell(text, figure.provenance))
-        place = f"{node.file}:{node.line}" if node.line is not None else ""
+            cells.append(Cell(text) if common else provenances.cell(text, figure.provenance))
+        place = f":{node.line}" if node.line is not None else ""
         rows.append(FlameRow(depth, node.name, node.kind, place, tuple(cells)))
         stack.extend((child, depth + 1) for child in reversed(node.children))
-    headings = tuple(mode_label(mode, tree.target) for mode in tree.modes)
+    headings = tuple((mode_label(mode, tree.target).lower(), common) for mode, common in zip(tree.modes, shared))
     return FlameTable(tree.target_name, tree.modes, headings, tuple(rows))
 
 

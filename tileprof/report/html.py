@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -22,7 +22,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tileprof.analyse.figures import Figure
 from tileprof.analyse.flame import MODES, flame_trees
 from tileprof.analyse.labels import variant_labels
 from tileprof.analyse.roofline import rooflines
@@ -66,6 +65,7 @@ def render(run: Run) -> str:
                 "figure": roofline_view.roof_figure(roof, labels),
                 "rows": roofline_view.roof_rows(roof, labels, provenances),
                 "source": roofline_view.roof_source(roof),
+                "dram": any(point.dram_intensity is not None for point in roof.points),
                 "others": [
                     provenances.cell(numbers.si(c.value, "B/s"), c.provenance, numbers.count(c.value))
                     for c in roof.other_ceilings
@@ -88,6 +88,7 @@ def render(run: Run) -> str:
         "strings": strings.all(),
         "provenances": [[p.kind, p.tool, p.version, p.detail] for _, p in provenances.rows()],
         "kinds": list(PROVENANCES),
+        "modes": [mode.id for mode in values["flame_modes"]],
         "flame": flame_data,
         "sources": [file.data for file in sources],
     }
@@ -182,8 +183,13 @@ def _environment() -> Environment:
     )
     environment.filters["px"] = lambda value: f"{value:.1f}".rstrip("0").rstrip(".")
     environment.filters["shorten"] = shorten
-    environment.tests["finite"] = lambda value: isinstance(value, Figure) and math.isfinite(value.value)
+    environment.filters["breakable"] = breakable
     return environment
+
+
+def breakable(text: str) -> Markup:
+    """An escaped name that may wrap at its underscores and brackets."""
+    return Markup("").join(Markup("<wbr>") + part if part in "[_" else part for part in re.split(r"([\[_])", text))
 
 
 def shorten(text: str, longest: int = 80) -> str:

@@ -177,11 +177,13 @@ def _simulated_facts(case: CaseResult, provenances: ProvenanceTable) -> list[Cel
         else:
             text = f"{numbers.si(conflicts.value)} {noun} conflicts"
             facts.append(provenances.cell(text, conflicts.provenance, numbers.count(conflicts.value)))
-    occupancy = (case.metadata or {}).get("occupancy")
+    metadata = case.metadata or {}
+    occupancy, registers = metadata.get("occupancy"), metadata.get("registers_per_thread")
     if occupancy is not None:
-        limiters = " and ".join((case.metadata or {}).get("occupancy_limiters") or ()) or "nothing"
+        limiters = " and ".join(metadata.get("occupancy_limiters") or ()) or "nothing"
         source = Provenance("derived", "occupancy model", "", f"limited by {limiters}")
-        facts.append(provenances.cell(f"occupancy {numbers.percent(occupancy)}", source))
+        text = "" if registers is None else f"{numbers.count(registers)} registers, "
+        facts.append(provenances.cell(f"{text}occupancy {numbers.percent(occupancy)}", source))
     return facts
 
 
@@ -223,7 +225,8 @@ def check_text(case: CaseResult) -> str:
     if check is None:
         return numbers.ABSENT
     verdict = "right" if check.ok else "wrong"
-    return f"{verdict}: relative error {check.max_rel_error:.1e} of {check.rtol:g} allowed, {check.scope}"
+    scope = "all elements" if check.scope == "all" else check.scope
+    return f"{verdict}: {check.max_rel_error:.1e} of {check.rtol:g} allowed, {scope}"
 
 
 def failures(run: Run, labels: dict[str, str]) -> list[tuple[str, str, str, str]]:

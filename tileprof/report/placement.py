@@ -32,8 +32,38 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """A drawn line that labels had better not cross; ``weight`` says how much worse it is than a place further away."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    weight: float
+
+    def crosses(self, box: Box) -> bool:
+        """Whether any part of the segment lies in the box (clipping after Liang and Barsky)."""
+        dx, dy = self.x2 - self.x1, self.y2 - self.y1
+        enter, leave = 0.0, 1.0
+        for step, room in (
+            (-dx, self.x1 - box.left),
+            (dx, box.right - self.x1),
+            (-dy, self.y1 - box.top),
+            (dy, box.bottom - self.y1),
+        ):
+            if step == 0:
+                if room < 0:
+                    return False
+            elif step < 0:
+                enter = max(enter, room / step)
+            else:
+                leave = min(leave, room / step)
+        return enter <= leave
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible place: all boxes that the label would cover, and what the caller needs to draw it."""
+    """A possible place: all boxes that the label would cover, where it is drawn, and what it costs to be there."""
 
     boxes: tuple[Box, ...]
     x: float
@@ -44,24 +74,32 @@ class Candidate:
 
 @dataclass(slots=True)
 class Layout:
-    """What is on the paper so far."""
+    """What is on the paper so far: boxes that nothing may cover, lines that nothing should cross."""
 
     area: Box
     taken: list[Box] = field(default_factory=list)
+    lines: list[Segment] = field(default_factory=list)
 
     def block(self, boxes: Iterable[Box]) -> None:
         """Marks boxes as taken."""
         self.taken.extend(boxes)
 
     def place(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Takes the first candidate that lies in the area and covers nothing; None when there is none."""
+        """Takes the cheapest candidate that lies in the area and covers nothing; None when there is none."""
+        best: tuple[float, Candidate] | None = None
         for candidate in candidates:
-            if all(box.inside(self.area) for box in candidate.boxes) and not any(
-                box.overlap(other) for box in candidate.boxes for other in self.taken
-            ):
-                self.block(candidate.boxes)
-                return candidate
-        return None
+            if not all(box.inside(self.area) for box in candidate.boxes):
+                continue
+            if any(box.overlap(other) for box in candidate.boxes for other in self.taken):
+                continue
+            crossed = (s.weight for s in self.lines if any(s.crosses(box) for box in candidate.boxes))
+            cost = candidate.cost + sum(crossed)
+            if best is None or cost < best[0]:
+                best = (cost, candidate)
+        if best is None:
+            return None
+        self.block(best[1].boxes)
+        return best[1]
 
 
 def text_width(text: str, size: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tileprof.analyse.roofline import Point, Roofline, ceiling_provenance
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
-from tileprof.report.placement import Box, Candidate, Layout, text_width
+from tileprof.report.placement import Box, Candidate, Layout, Segment, text_width
 from tileprof.report.roofline_axes import (
     Axes,
     Mark,
@@ -62,6 +62,7 @@ class MarkShape:
     measured: bool
     title: str
     label: Text | None
+    leader: Line | None
     roof_y: float | None
     floor_y: float
 
@@ -119,7 +120,10 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
     places = marks(roofline)
     for mark in places:
         x, y = paper.x(mark.x), paper.y(mark.y)
-        layout.block([Box(x - 8, y - 8, x + 8, y + 8)])
+        layout.block([Box(x - 7, y - 7, x + 7, y + 7)])
+        roof = roofline.points[mark.indices[0]].attainable if mark.measured else None
+        end = paper.plot.bottom if not mark.measured else (paper.y(roof) if roof is not None else y)
+        layout.lines.append(Segment(x, y, x, end, 6))
     lines, texts = _ceilings(roofline, paper, layout)
     shapes = tuple(_shape(roofline, mark, paper, layout, labels) for mark in places)
     grid, ticks = _grid(paper)
@@ -146,16 +150,19 @@ def _grid(paper: _Paper) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
     plot, ranges = paper.plot, paper.ranges
     lines: list[Line] = []
     texts: list[Text] = []
-    for value in minor_lines(ranges.x0, ranges.x1):
-        lines.append(Line(paper.x(value), plot.top, paper.x(value), plot.bottom, "minor"))
-    for value in minor_lines(ranges.y0, ranges.y1):
-        lines.append(Line(plot.left, paper.y(value), plot.right, paper.y(value), "minor"))
-    for value in decades(ranges.x0, ranges.x1):
+    # Lines closer than a few pixels are grey paste: over many decades minor ones are left out and major ones thinned.
+    if paper.per_x > 60:
+        for value in minor_lines(ranges.x0, ranges.x1):
+            lines.append(Line(paper.x(value), plot.top, paper.x(value), plot.bottom, "minor"))
+    if paper.per_y > 25:
+        for value in minor_lines(ranges.y0, ranges.y1):
+            lines.append(Line(plot.left, paper.y(value), plot.right, paper.y(value), "minor"))
+    for value in decades(ranges.x0, ranges.x1)[:: max(1, math.ceil(34 / paper.per_x))]:
         x = paper.x(value)
         lines.append(Line(x, plot.top, x, plot.bottom, "major"))
-        text = f"{value:g}" if value < 1e4 else numbers.si(value)
+        text = f"{value:g}" if value < 1e4 or value >= 1e18 else numbers.si(value)
         texts.append(Text(x, plot.bottom + 18, text, "tick", "middle"))
-    for value in decades(ranges.y0, ranges.y1):
+    for value in decades(ranges.y0, ranges.y1)[:: max(1, math.ceil(20 / paper.per_y))]:
         y = paper.y(value)
         lines.append(Line(plot.left, y, plot.right, y, "major"))
         texts.append(Text(plot.left - 8, y + 4, numbers.si(value), "tick", "end"))
@@ -167,57 +174,65 @@ def _grid(paper: _Paper) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
 def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
     """Lines of the roof and their labels, clipped to the plot; a peak starts at its first ridge."""
     plot, ranges = paper.plot, paper.ranges
-    lines: list[Line] = []
-    texts: list[Text] = []
     peaks = peak_lines(roofline)
     highest = max((line.value for line in peaks), default=ranges.y1)
     widest = max((c.value for c in roofline.bandwidths), default=None)
+    lines: list[Line] = []
     for peak in peaks:
         start = max(ranges.x0, peak.value / widest) if widest else ranges.x0
         y = paper.y(peak.value)
         lines.append(Line(paper.x(start), y, plot.right, y, f"roof {peak.kind}"))
-        text = peak_label(peak)
-        width = text_width(text, FONT)
-        candidates = [
-            Candidate((Box(right - width, y + dy - FONT, right, y + dy + 3),), right, y + dy, "end")
-            for right in (plot.right - 6, plot.right - 60, plot.right - 140, plot.right - 240)
-            for dy in (-6, FONT + 4)
-        ]
-        chosen = layout.place(candidates) or candidates[0]
-        texts.append(Text(chosen.x, chosen.y, text, f"roof {peak.kind}", "end"))
-    angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
+    slopes: list[Line | None] = []
     for ceiling in roofline.bandwidths:
-        kind = f"roof {ceiling.provenance.kind}"
         start = max(ranges.x0, ranges.y0 / ceiling.value)
         end = min(ranges.x1, highest / ceiling.value)
-        if end <= start:
-            continue
-        x1, y1 = paper.x(start), paper.y(start * ceiling.value)
-        x2, y2 = paper.x(end), paper.y(end * ceiling.value)
-        lines.append(Line(x1, y1, x2, y2, kind))
-        text = bandwidth_label(ceiling)
-        along = layout.place(
-            [_along(x1, y1, x2, y2, share, text, angle) for share in (0.5, 0.35, 0.6, 0.2, 0.72, 0.08)]
+        slope = Line(
+            paper.x(start),
+            paper.y(start * ceiling.value),
+            paper.x(end),
+            paper.y(end * ceiling.value),
+            f"roof {ceiling.provenance.kind}",
         )
-        if along is not None:
-            texts.append(Text(along.x, along.y, text, kind, "middle", angle))
-    return tuple(lines), tuple(texts)
+        slopes.append(slope if end > start else None)
+    drawn = lines + [slope for slope in slopes if slope is not None]
+    layout.lines.extend(Segment(line.x1, line.y1, line.x2, line.y2, 40) for line in drawn)
+    texts = [_peak_text(peak_label(peak), line, plot.right, layout) for peak, line in zip(peaks, lines)]
+    angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
+    for ceiling, line in zip(roofline.bandwidths, slopes):
+        if line is not None:
+            text = bandwidth_label(ceiling)
+            shares = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1)
+            chosen = layout.place([_along(line, share, text, angle, rank) for rank, share in enumerate(shares)])
+            if chosen is not None:
+                texts.append(Text(chosen.x, chosen.y, text, line.kind, "middle", angle))
+    return tuple(drawn), tuple(texts)
 
 
-def _along(x1: float, y1: float, x2: float, y2: float, share: float, text: str, angle: float) -> Candidate:
+def _peak_text(text: str, line: Line, right: float, layout: Layout) -> Text:
+    """The label of a horizontal: above it at the right edge, or as near to that as there is room."""
+    width = text_width(text, FONT)
+    candidates = []
+    for rank, (dy, shift) in enumerate((dy, shift) for shift in range(6, 400, 24) for dy in (-6, -13, FONT + 4)):
+        box = Box(right - shift - width, line.y1 + dy - FONT, right - shift, line.y1 + dy + 3)
+        candidates.append(Candidate((box,), right - shift, line.y1 + dy, "end", rank))
+    chosen = layout.place(candidates) or candidates[0]
+    return Text(chosen.x, chosen.y, text, line.kind, "end")
+
+
+def _along(line: Line, share: float, text: str, angle: float, rank: int) -> Candidate:
     """A label centred ``share`` along a line and 7 pixels above it, as a row of small boxes."""
     radians = math.radians(angle)
     across, up = math.cos(radians), math.sin(radians)
-    x = x1 + (x2 - x1) * share + 7 * up
-    y = y1 + (y2 - y1) * share - 7 * across
+    x = line.x1 + (line.x2 - line.x1) * share + 7 * up
+    y = line.y1 + (line.y2 - line.y1) * share - 7 * across
     half = text_width(text, FONT) / 2
     steps = max(2, int(half / 5))
     boxes = []
     for step in range(-steps, steps + 1):
         along = half * step / steps
         cx, cy = x + along * across + 4 * up, y + along * up - 4 * across
-        boxes.append(Box(cx - 6, cy - 6, cx + 6, cy + 6))
-    return Candidate(tuple(boxes), x, y, "middle")
+        boxes.append(Box(cx - 5, cy - 5, cx + 5, cy + 5))
+    return Candidate(tuple(boxes), x, y, "middle", rank)
 
 
 def _shape(roofline: Roofline, mark: Mark, paper: _Paper, layout: Layout, labels: dict[str, str]) -> MarkShape:
@@ -226,34 +241,31 @@ def _shape(roofline: Roofline, mark: Mark, paper: _Paper, layout: Layout, labels
     title = _title(roofline.points[mark.indices[0]], names, mark.measured)
     short = ", ".join(str(index + 1) for index in mark.indices)
     texts = [short] if len(names) > 1 else [f"{short}  {_cut(names[0])}", short]
-    label = None
+    label = leader = None
     for text in texts:
         chosen = layout.place(_around(x, y, text))
         if chosen is not None:
             label = Text(chosen.x, chosen.y, text, "label", chosen.anchor)
+            if math.hypot(chosen.x - x, chosen.y - 4 - y) > 24:
+                leader = Line(x, y, chosen.x, chosen.y - 4, "leader")
             break
     attainable = roofline.points[mark.indices[0]].attainable if mark.measured else None
     roof = paper.y(attainable) if attainable is not None and attainable > mark.y * 1.05 else None
-    return MarkShape(x, y, mark.measured, title, label, roof, paper.plot.bottom)
+    return MarkShape(x, y, mark.measured, title, label, leader, roof, paper.plot.bottom)
 
 
 def _around(x: float, y: float, text: str) -> list[Candidate]:
-    """Places around a mark, nearest first: right, left, above, below, then further away."""
+    """Places around a mark; the further away, the dearer."""
     width, found = text_width(text, FONT), []
-    for distance in (12.0, 20.0, 32.0, 48.0):
-        for dx, dy, anchor in (
-            (distance, 4, "start"),
-            (-distance, 4, "end"),
-            (0, -distance, "middle"),
-            (0, distance + 8, "middle"),
-            (distance * 0.8, -distance * 0.8 + 4, "start"),
-            (distance * 0.8, distance * 0.8 + 4, "start"),
-            (-distance * 0.8, -distance * 0.8 + 4, "end"),
-            (-distance * 0.8, distance * 0.8 + 4, "end"),
-        ):
-            left = {"start": x + dx, "end": x + dx - width, "middle": x + dx - width / 2}[anchor]
-            box = Box(left - 2, y + dy - FONT, left + width + 2, y + dy + 3)
-            found.append(Candidate((box,), x + dx, y + dy, anchor))
+    for distance in (12.0, 18.0, 26.0, 38.0, 52.0, 70.0):
+        for rank, (across, down, anchor) in enumerate(
+            ((1, 0, "start"), (-1, 0, "end"), (0.8, -0.8, "start"), (0.8, 0.8, "start"), (-0.8, -0.8, "end"),
+             (-0.8, 0.8, "end"), (0, -1, "middle"), (0, 1.2, "middle"))
+        ):  # fmt: skip
+            at, base = x + across * distance, y + 4 + down * distance
+            left = {"start": at, "end": at - width, "middle": at - width / 2}[anchor]
+            box = Box(left - 2, base - FONT, left + width + 2, base + 3)
+            found.append(Candidate((box,), at, base, anchor, distance - 12 + rank * 0.5))
     return found
 
 

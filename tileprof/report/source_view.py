@@ -40,11 +40,12 @@ class SourceLine:
 class SourceFile:
     """One source text with the cases compiled from it.
 
-    ``shown`` is the key of the case whose figures stand in the page at first.
+    ``quantities`` are the headings above the columns with the number of columns under each; ``shown`` is the key of the case whose figures stand in the page at first.
     """
 
     name: str
     columns: tuple[LineMetric, ...]
+    quantities: tuple[tuple[str, int], ...]
     groups: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     shown: str
     shown_label: str
@@ -106,7 +107,10 @@ def _file(
         "cases": {keys[case.id]: _case_data(case, figures[case.id], columns, provenances) for case in with_figures},
     }
     label = f"{labels[shown.id]} @ {shown.target_name}"
-    return SourceFile(name, columns, groups, keys[shown.id], label, lines, data)
+    quantities: dict[str, int] = {}
+    for column in columns:
+        quantities[column.label] = quantities.get(column.label, 0) + 1
+    return SourceFile(name, columns, tuple(quantities.items()), groups, keys[shown.id], label, lines, data)
 
 
 def _case_data(

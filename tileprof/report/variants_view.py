@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tileprof.analyse.figures import listing_provenance
@@ -30,13 +30,18 @@ CLASS_GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """A fact of all variants.  ``same`` when every known value is equal, which the page dims; ``section`` starts a group."""
+    """A fact of all variants.
+
+    ``same`` when every known value is equal, which the page dims; ``section`` starts a group.  ``p`` is the provenance's number
+    where all cells share it; then the cells carry none.
+    """
 
     name: str
     unit: str
     cells: tuple[Cell, ...]
     same: bool
     section: str = ""
+    p: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +170,20 @@ def _row(fact: _Fact, cases: list[CaseResult], provenances: ProvenanceTable) -> 
     cells: list[Cell] = []
     for case in cases:
         value = fact.value(case.metadata) if case.metadata else None
-        cells.append(
-            ABSENT if value is None else provenances.cell(fact.text(value), fact.provenance(case), _exact(value))
-        )
+        if value is None:
+            cells.append(ABSENT)
+        else:
+            mark = "z" if value == 0 else ""
+            cells.append(provenances.cell(fact.text(value), fact.provenance(case), _exact(value), mark))
     known = [cell.text for cell in cells if not cell.absent]
     if not known and not fact.keep_if_absent:
         return None
     same = len(set(known)) <= 1 and len(known) > 1
-    return VariantRow(fact.name, fact.unit, tuple(cells), same, fact.section)
+    shared = {cell.p for cell in cells if cell.p is not None}
+    common = shared.pop() if len(shared) == 1 else None
+    if common is not None:
+        cells = [replace(cell, p=None) for cell in cells]
+    return VariantRow(fact.name, fact.unit, tuple(cells), same, fact.section, common)
 
 
 def instruction_mix(case: CaseResult) -> list[MixSlice]:
@@ -196,7 +207,8 @@ def instruction_mix(case: CaseResult) -> list[MixSlice]:
 
 
 def _exact(value: Any) -> str:
-    return numbers.count(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
+    # Only where the text is rounded does the exact value say more.
+    return numbers.count(value) if isinstance(value, int) and value >= 1_000_000 else ""
 
 
 def _grid(value: Any) -> str:

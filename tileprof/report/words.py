@@ -34,7 +34,7 @@ ACCESSES = {
     "store": "store",
     "ldmatrix": "ldmatrix",
     "cp_async": "cp.async",
-    "cp_async_bypass": "cp.async, L1 bypass",
+    "cp_async_bypass": "cp.async.cg",
 }
 """Kinds of access as assembly spells them."""
 

@@ -63,6 +63,7 @@
   const tip = $("tip");
   const tipText = (target) => {
     if (target.dataset.tip) return target.dataset.tip;
+    if (target.matches(".na")) return "absent: not known here";
     const exact = target.dataset.exact;
     return (exact ? exact + "\n" : "") + provenance(Number(target.dataset.p));
   };
@@ -75,7 +76,14 @@
     tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(6, y - box.height - 10) : y + 18) + "px";
   };
   const hideTip = () => { tip.hidden = true; };
-  const tipped = (event) => (event.target.closest ? event.target.closest("[data-p],[data-tip]") : null);
+  const tipped = (event) => {
+    if (!event.target.closest) return null;
+    const own = event.target.closest("[data-p],[data-tip],.na");
+    if (own) return own;
+    // In the table of all operations a whole column has one source, which its heading names.
+    const cell = event.target.closest(".tree td");
+    return cell ? cell.closest("table").tHead.rows[0].cells[cell.cellIndex].closest("[data-p]") : null;
+  };
   const silence = (target) => { // the browser's own tooltip would cover ours
     if (target.title) { target.dataset.exact = target.title; target.removeAttribute("title"); }
     const title = target.querySelector(":scope > title");
@@ -99,43 +107,51 @@
 
   // ---- source: figures of the chosen case -------------------------------------------------------------------------
   const heat = (value, top) => (top <= 0 || value <= 0 ? 0 : Math.max(1, Math.min(6, Math.floor((value / top) * 6 + 0.5))));
-  const showSource = (table, file, key, scroll) => {
+  const showSource = (table, file, key) => {
     const chosen = data.sources[file].cases[key];
     const at = new Map(chosen.lines.map((line, index) => [line, index]));
     const tops = chosen.values.map((column) => (column ? Math.max(...column.map((value) => value ?? 0)) : 0));
+    const shown = chosen.values.filter(Boolean).length;
     const first = Math.min(...chosen.lines), last = Math.max(...chosen.lines);
+    const [quantities, kinds] = table.tHead.rows;
+    let position = 0;
+    for (const heading of [...quantities.cells].slice(1, -1)) { // a heading spans those of its columns that this case has
+      heading.dataset.span ??= heading.colSpan;
+      let visible = 0;
+      for (let end = position + Number(heading.dataset.span); position < end; position++) {
+        kinds.cells[position].hidden = !chosen.values[position];
+        if (chosen.values[position]) visible++;
+      }
+      heading.hidden = !visible;
+      if (visible) heading.colSpan = visible;
+    }
     for (const row of table.tBodies[0].rows) {
       const number = Number(row.cells[0].textContent);
       row.classList.toggle("off", number < first - 12 || number > last + 2);
-      if (!row.dataset.line) continue;
+      if (!row.classList.contains("on")) { row.cells[1].colSpan = Math.max(1, shown); continue; }
       const index = at.get(number);
       chosen.values.forEach((column, position) => {
-        const cell = row.cells[position + 2], value = column && index !== undefined ? column[index] : null;
+        const cell = row.cells[position + 1], value = column && index !== undefined ? column[index] : null;
         cell.className = "n";
+        cell.hidden = !column;
         cell.removeAttribute("title");
         delete cell.dataset.p;
         delete cell.dataset.exact;
-        if (value === null || value === undefined) {
-          cell.textContent = index === undefined ? "" : "—";
-          if (index !== undefined) { cell.classList.add("na"); cell.title = "absent: not known here"; }
-          return;
-        }
-        cell.textContent = si(value);
+        cell.textContent = value !== null ? si(value) : index === undefined ? "" : "—";
+        if (value === null) { cell.classList.toggle("na", index !== undefined); return; }
         cell.dataset.p = chosen.p[position];
         cell.dataset.exact = count(value);
         const step = heat(value, tops[position]);
         if (step) cell.classList.add("h" + step);
       });
     }
-    if (scroll) {
-      const row = table.querySelector(`tr[data-line="${first}"]`), frame = table.closest(".code");
-      if (row) frame.scrollTop = Math.max(0, row.offsetTop - 9 * row.offsetHeight);
-    }
+    const row = [...table.tBodies[0].rows].find((candidate) => Number(candidate.cells[0].textContent) === first);
+    if (row) table.closest(".code").scrollTop = Math.max(0, row.offsetTop - 9 * row.offsetHeight);
   };
   for (const select of document.querySelectorAll(".source-case")) {
     const table = document.querySelector(`.src[data-file="${select.dataset.file}"]`);
-    select.addEventListener("change", () => showSource(table, Number(select.dataset.file), select.value, true));
-    showSource(table, Number(select.dataset.file), select.value, true);
+    select.addEventListener("change", () => showSource(table, Number(select.dataset.file), select.value));
+    showSource(table, Number(select.dataset.file), select.value);
   }
 
   // ---- flame graph ------------------------------------------------------------------------------------------------
@@ -157,8 +173,7 @@
   const path = (tree, node) => { const found = []; for (let at = node; at >= 0; at = tree.parent[at]) found.unshift(at); return found; };
 
   // All modes of all targets, so that one that a target lacks is seen to be missing rather than not there.
-  const allModes = [];
-  for (const tree of data.flame) for (const mode of tree.modes) if (!allModes.some((known) => known.id === mode.id)) allModes.push(mode);
+  const allModes = data.modes.map((id) => data.flame.flatMap((tree) => tree.modes).find((mode) => mode.id === id));
 
   const describe = (tree, node) => {
     const lines = [label(tree, node)];
@@ -191,7 +206,7 @@
       if (tree.children[node].length && value > inner) info.append(` · ${percent((value - inner) / value)} its own`);
       info.append(` · ${source(tree, node, index)}`);
     }
-    const flag = tree.flag[node];
+    const flag = tree.flag[index][node];
     if (flag) info.append(` · flagged: ${flag}`);
     const detail = strings[tree.detail[node]];
     if (detail) info.append(element("br"), element("code", "", detail));
