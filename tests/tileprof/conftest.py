@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from run_factory import make_run  # noqa: E402
+from run_factory import make_run
 
-from tileprof.store.records import Run  # noqa: E402
+from tileprof.store.records import Run
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,8 @@ class SourceLine:
 class SourceFile:
     """One source text with the cases compiled from it.
 
-    ``quantities`` are the headings above the columns with the number of columns under each; ``shown`` is the key of the case whose figures stand in the page at first.
+    ``quantities`` are the headings above the columns with the number of columns under each; ``shown`` is the key of the case
+    whose figures stand in the page at first.
     """
 
     name: str
