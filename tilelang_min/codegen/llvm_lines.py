@@ -16,7 +16,7 @@ Text only: nothing here knows a target, runs LLVM or imports TVM.  The accepted 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tilelang_min.errors import CodegenError
@@ -36,7 +36,7 @@ _RETURN = re.compile(r"^\s+ret\b")
 _LABEL = re.compile(r'^(?:([-\w$.]+)|"([^"]+)"):')
 _TARGET = re.compile(r'label %(?:([-\w$.]+)|"([^"]+)")')
 _DEFINE_NAME = re.compile(r'@(?:([-\w$.]+)|"([^"]+)")\(')
-_DBG = re.compile(r",? !dbg !\d+")
+_DEBUG = re.compile(r",? !dbg !\d+|^ *#dbg_.*\n", re.MULTILINE)
 _NODE = re.compile(r"^!(\d+) = ")
 _NAMED = re.compile(r"^!([A-Za-z_][\w.]*) = !\{(.*)\}")
 _REFERENCE = re.compile(r"!(\d+)\b")
@@ -105,7 +105,7 @@ def attach_operations(
         )
     if max(known) > MAX_OPERATION:
         raise CodegenError(f"more than {MAX_OPERATION} operations in one kernel", remedy="split the kernel")
-    lines = text.split("\n")
+    lines = _DEBUG.sub("", text).split("\n")
     locations = _Locations(known, 1 + max((int(number) for number in _REFERENCE.findall(text)), default=-1), producer)
     body: list[str] = []
     position = 0
@@ -113,7 +113,7 @@ def attach_operations(
         line = lines[position]
         if not line.startswith("define "):
             if not (line.startswith("declare ") and f"@{OPERATION_MARKER}(" in line):
-                body.append(line if line.startswith("!") else _DBG.sub("", line))
+                body.append(line)
             position += 1
             continue
         end = position + 1
@@ -123,7 +123,7 @@ def attach_operations(
         name = (found[1] or found[2]) if found else ""
         inner = lines[position + 1 : end]
         chosen = name in functions if functions is not None else any(_MARKER.match(each) for each in inner)
-        body.extend(_function(name, line, inner, locations) if chosen else [*_without_debug([line, *inner]), "}"])
+        body.extend(_function(name, line, inner, locations) if chosen else [line, *inner, "}"])
         position = end + 1
     return "\n".join(_number_alias_names(_metadata(body, locations)))
 
@@ -198,13 +198,6 @@ def _quoted(name: str) -> str:
     return f'"{"".join(plain)}"'
 
 
-def _without_debug(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without debug records and ``!dbg`` attachments."""
-    for line in lines:
-        if not line.lstrip().startswith("#dbg_"):
-            yield _DBG.sub("", line)
-
-
 def _function(name: str, define: str, inner: list[str], locations: _Locations) -> list[str]:
     """One function rewritten; ``inner`` are the lines between its braces."""
     blocks = _blocks(inner)
@@ -230,8 +223,7 @@ def _function(name: str, define: str, inner: list[str], locations: _Locations) -
             number = locations.location(owner, subprogram)
             kept.append([*instruction[:-1], f"{instruction[-1]}, !dbg !{number}"])
         block.instructions = kept
-    head = _DBG.sub("", define)
-    lines = [f"{head.removesuffix('{').rstrip()} !dbg !{subprogram} {{"]
+    lines = [f"{define.removesuffix('{').rstrip()} !dbg !{subprogram} {{"]
     for label, block in blocks.items():
         if label not in position:  # unreachable: LLVM deletes it, the kernel owns it
             number = locations.location(KERNEL_OPERATION, subprogram)
@@ -247,11 +239,11 @@ def _function(name: str, define: str, inner: list[str], locations: _Locations) -
 
 
 def _blocks(inner: list[str]) -> dict[str, _Block]:
-    """Basic blocks by label, in text order, without debug information and comments behind instructions."""
+    """Basic blocks by label, in text order, without blank lines and comments."""
     blocks: dict[str, _Block] = {}
     block: _Block | None = None
     open_brackets = False
-    for line in _without_debug(inner):
+    for line in inner:
         if not line.strip() or line.lstrip().startswith(";"):
             continue
         found = _LABEL.match(line)

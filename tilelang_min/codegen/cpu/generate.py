@@ -64,7 +64,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
         source_language="llvm",
         listing=read.listing,
         resources=Resources(
-            shared_bytes_static=sum(buffer.bytes for buffer in program.shared),
+            shared_bytes_static=sum(buffer.bytes for buffer in program.shared) if program.shared else None,
             stack_bytes=read.stack_bytes,
             code_bytes=read.code_bytes,
         ),
