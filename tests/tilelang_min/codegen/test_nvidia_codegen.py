@@ -8,6 +8,7 @@ import struct
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import amd_programs
@@ -222,6 +223,11 @@ def test_buffers_must_be_flat() -> None:
     body = tirx.SeqStmt([tirx.DeclBuffer(square, data=pointer), tirx.Evaluate(0)])
     with pytest.raises(CodegenError, match="buffer A of the thread program has 2 dimensions"):
         generate(replace(program, function=tirx.PrimFunc([pointer], body)))
+
+
+def test_binary_does_not_depend_on_the_current_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert generate(programs.mma_tile()).binary == compiled("mma_tile", "sm_80").binary
 
 
 def test_tools_and_steps_are_named(case: CompiledKernel) -> None:

@@ -7,13 +7,13 @@ thread programs; what the ptxas log means stands in :mod:`tilelang_min.codegen.n
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tilelang_min.codegen.nvidia.wheels import wheel_files
 from tilelang_min.errors import CodegenError
 
 _REMEDY = "install NVIDIA's wheels: python -m pip install nvidia-cuda-nvrtc nvidia-cuda-runtime"
@@ -32,13 +32,6 @@ class NvrtcResult:
     cubin: bytes
     log: str
     seconds: float
-
-
-def wheel_files(pattern: str) -> Iterator[Path]:
-    """Files of NVIDIA's wheels, which share the namespace package ``nvidia``, matching a glob pattern; newest CUDA first."""
-    spec = importlib.util.find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        yield from sorted(Path(place).glob(pattern), reverse=True)
 
 
 @cache
@@ -72,7 +65,7 @@ def include_directory() -> str:
 
 
 def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] = ()) -> NvrtcResult:
-    """Compile CUDA C++ for one architecture (``sm_90a``); ``name`` stands for the file in messages.
+    """Compile CUDA C++ for one architecture (``sm_90a``); ``name`` is the kernel's in messages.
 
     Raises CodegenError with the compiler's log when the source is refused.
     """
@@ -89,10 +82,9 @@ def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] =
         *options,
     ]
     program = ctypes.c_void_p()
-    _check(
-        library,
-        library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None),
-    )
+    # Absolute: the current directory would get into the line table, and make each directory's binary another.
+    file = f"/{name}.cu".encode(errors="replace")
+    _check(library, library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), file, 0, None, None))
     try:
         encoded = (ctypes.c_char_p * len(arguments))(*(argument.encode() for argument in arguments))
         status = library.nvrtcCompileProgram(program, len(arguments), encoded)

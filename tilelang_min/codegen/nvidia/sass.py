@@ -14,7 +14,6 @@ The self-branch and the NOPs that pad the code behind its end are never executed
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -23,10 +22,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from tilelang_min.codegen.nvidia.lines import OperationLines
 from tilelang_min.codegen.nvidia.sass_classes import classify
+from tilelang_min.codegen.nvidia.wheels import wheel_files
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import Instruction, Listing
 
@@ -87,11 +86,9 @@ def nvdisasm_version() -> str:
 
 @cache
 def _nvdisasm() -> str:
-    spec = importlib.util.find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        for path in sorted(Path(place).glob("*/bin/nvdisasm"), reverse=True):
-            if os.access(path, os.X_OK):
-                return str(path)
+    for path in wheel_files("*/bin/nvdisasm"):
+        if os.access(path, os.X_OK):
+            return str(path)
     found = shutil.which("nvdisasm")
     if found is None:
         raise CodegenError("nvdisasm, NVIDIA's disassembler, is not installed", remedy=_REMEDY)

@@ -60,7 +60,7 @@ def classify(opcode: str, operands: str, predicate: str = "") -> str:
 
     Some do not mean what they are named after: integer multiply-adds and packed half adds that only move or convert a
     value (``IMAD.MOV.U32``, ``HFMA2 R5, -RZ, RZ, ..``, ``HADD2.F32 R3, -RZ, R6.H0_H0``), and instructions that are never
-    executed and only take up time (``@!PT LDS RZ, [RZ]`` in front of LDGSTS on sm_90), which are ``other``.
+    executed and only take up time (``@!PT LDS RZ, [RZ]`` in front of LDGSTS), which are ``other``.
     """
     if predicate in ("@!PT", "@!UPT"):
         return "other"
