@@ -20,11 +20,13 @@ MOST_COMBINATIONS = 2_000_000
 def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> list[Case]:
     """All cases in the order of the file: kernel, target, args, shape, tiles; the last axis varies fastest.
 
-    ``targets`` restricts them to the targets of these names.  Raises WorkloadError for an expression that cannot be computed, for
-    more than MOST_COMBINATIONS combinations, and for a kernel of which ``where`` and ``exclude`` leave nothing.
+    ``targets`` restricts them to the targets of these names.  Raises WorkloadError for an expression that cannot be
+    computed, for more than MOST_COMBINATIONS combinations, for a kernel of which ``where`` and ``exclude`` leave nothing, and
+    for two cases of one id, which kernels of the same name can have.
     """
     policy = {"timing": asdict(workload.timing), "seed": workload.seed}
     cases: list[Case] = []
+    known: set[str] = set()
     for kernel in workload.kernels:
         count = combinations(kernel)
         if count > MOST_COMBINATIONS:
@@ -37,6 +39,12 @@ def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> 
         chosen = [workload.targets[n] for n in kernel.targets]
         for case in _kernel_cases(kernel, chosen):
             found += 1
+            if case.id in known:
+                raise WorkloadError(
+                    f"two cases are called {case.id}: kernels of the name '{kernel.name}' differ only in constants",
+                    remedy="give one of the kernels another name, or write what differs as a list of one value",
+                )
+            known.add(case.id)
             if targets is None or case.target.name in targets:
                 cases.append(replace(case, hash=case_hash(case, digest, policy)))
         if found == 0:

@@ -59,7 +59,6 @@ def build_workload(model: schema.WorkloadModel, document: Document, path: Path) 
         _KernelBuilder(kernel, index, model, document, directory, targets, groups).build()
         for index, kernel in enumerate(model.kernels)
     ]
-    _unique_names(model, document)
     return Workload(
         file=path.name,
         directory=directory,
@@ -99,15 +98,6 @@ def _targets(model: schema.WorkloadModel, document: Document) -> dict[str, Targe
                 message = f"{profiler} cannot measure the target {entry.target}{advice}"
                 document.report(("targets", name, "profiler"), message)
     return entries
-
-
-def _unique_names(model: schema.WorkloadModel, document: Document) -> None:
-    seen: dict[str, int] = {}
-    for index, kernel in enumerate(model.kernels):
-        if kernel.name in seen:
-            first = document.mark(("kernels", seen[kernel.name], "name")).line + 1
-            document.report(("kernels", index, "name"), f"the name '{kernel.name}' is taken in line {first} already")
-        seen.setdefault(kernel.name, index)
 
 
 class _KernelBuilder:

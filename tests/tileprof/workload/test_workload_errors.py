@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tileprof.errors import WorkloadError
-from tileprof.workload import Workload, load_workload
+from tileprof.workload import Workload, expand_cases, load_workload
 
 Load = Callable[[str], Workload]
 Problems = Callable[[str], list[str]]
@@ -122,9 +122,14 @@ def test_a_mistake_in_an_added_line_is_named(problems: Problems, good: str, line
     assert any(expected in problem for problem in found), found
 
 
-def test_two_kernels_of_one_name(problems: Problems, good: str) -> None:
-    twice = good + "  - name: matmul\n    source: kernels/gemm.py:matmul\n    shapes: [{M: 1, N: 1, K: 1}]\n"
-    assert problems(twice) == ["13:11: the name 'matmul' is taken in line 7 already"]
+def test_two_cases_of_one_id(load: Load, good: str) -> None:
+    again = "  - name: matmul\n    source: kernels/gemm.py:matmul\n    args: {dtype: [float16]}\n"
+    again += "    shapes: [{M: 128, N: 64, K: 32}]\n    tiles: {block_M: [BLOCK], num_stages: 1}\n"
+    assert len(expand_cases(load(good + again.replace("BLOCK", "16")))) == 8 + 2
+    with pytest.raises(
+        WorkloadError, match=r"two cases are called matmul\[float16,M=128,N=64,K=32,block_M=64\]@laptop"
+    ):
+        expand_cases(load(good + again.replace("BLOCK", "64")))
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n"])
