@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilelang_min.errors import ResourceError
 from tilelang_min.ir.nodes import TileProgram
-from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
 
@@ -42,7 +42,9 @@ def check_resources(program: TileProgram, target: Target) -> None:
         word = "LDS" if target.kind == "hip" else "shared memory"
         tiles.sort(key=lambda item: -item[0])
         users = ", ".join(
-            f"{buffer.name} {size:,} bytes" + (f" ({stages} stages)" if stages > 1 else "") + f" at line {buffer.location.line}"
+            f"{buffer.name} {size:,} bytes"
+            + (f" ({stages} stages)" if stages > 1 else "")
+            + f" at line {buffer.location.line}"
             for size, stages, buffer in tiles[:4]
         )
         raise ResourceError(

@@ -15,7 +15,7 @@ from tvm import ir, tirx
 
 from tilelang_min.ir.expressions import as_int, is_symbolic
 from tilelang_min.ir.nodes import Conditional, Copy, Gemm, Loop, Parallel, Region, Statement, TileProgram, walk
-from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
 _CALLS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
@@ -68,7 +68,9 @@ def _gemm_flops(program: TileProgram, gemm: Gemm, times: int) -> int:
 def _covered(program: TileProgram, region: Region, axis: int) -> int | None:
     """Extent of the tensor along ``axis`` that fills this tile, when one copy of a 2-D tensor does."""
     copies = [
-        statement for statement in walk(program.body) if isinstance(statement, Copy) and statement.target.buffer is region.buffer
+        statement
+        for statement in walk(program.body)
+        if isinstance(statement, Copy) and statement.target.buffer is region.buffer
     ]
     sources = {id(copy.source.buffer): copy.source.buffer for copy in copies}
     if len(sources) != 1:
@@ -84,7 +86,11 @@ def _points(program: TileProgram, nest: Parallel, times: int) -> int:
         points *= extent
     whole = points * times
     targets = [assign for assign in nest.body if assign.buffer.scope == "global"]
-    if len(targets) == 1 and times * points >= targets[0].buffer.elements and len(targets[0].buffer.shape) == len(nest.extents):
+    if (
+        len(targets) == 1
+        and times * points >= targets[0].buffer.elements
+        and len(targets[0].buffer.shape) == len(nest.extents)
+    ):
         tensor = targets[0].buffer
         padded = 1
         for extent, tile in zip(tensor.shape, nest.extents, strict=True):

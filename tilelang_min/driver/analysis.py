@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver.blocks import block_classes
 from tilelang_min.driver.kernel import Analysis, random_arguments
-from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.simulate import simulate
 
 if TYPE_CHECKING:

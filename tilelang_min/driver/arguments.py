@@ -29,7 +29,8 @@ def check_count(name: str, parameters: Sequence[Parameter], arguments: Sequence[
     if len(arguments) != len(parameters):
         names = ", ".join(parameter.name for parameter in parameters)
         raise LaunchError(
-            f"kernel {name} takes {len(parameters)} tensors ({names}), {len(arguments)} given", remedy=f"call it as kernel({names})"
+            f"kernel {name} takes {len(parameters)} tensors ({names}), {len(arguments)} given",
+            remedy=f"call it as kernel({names})",
         )
 
 
@@ -41,7 +42,9 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
         array = argument if isinstance(argument, np.ndarray) else _host_view(parameter, argument)
         _check(parameter, array.dtype.name, array.shape, array.flags.c_contiguous)
         if parameter.access != "in" and not array.flags.writeable:
-            raise LaunchError(f"parameter {parameter.name} is written, but the array is read-only", remedy="pass a writable array")
+            raise LaunchError(
+                f"parameter {parameter.name} is written, but the array is read-only", remedy="pass a writable array"
+            )
         pointers.append(array.__array_interface__["data"][0])
         keep.append(array)
     return Prepared(pointers, keep, lambda: None)
@@ -81,11 +84,17 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
 
 
 def _host_view(parameter: Parameter, argument: Any) -> Any:
-    if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu" or hasattr(argument, "__cuda_array_interface__"):
-        raise LaunchError(f"parameter {parameter.name}: the tensor is on a GPU, this kernel runs on the CPU", remedy="pass tensor.cpu()")
+    if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu" or hasattr(
+        argument, "__cuda_array_interface__"
+    ):
+        raise LaunchError(
+            f"parameter {parameter.name}: the tensor is on a GPU, this kernel runs on the CPU",
+            remedy="pass tensor.cpu()",
+        )
     if not hasattr(argument, "__dlpack__"):
         raise LaunchError(
-            f"parameter {parameter.name}: {type(argument).__name__} is not a tensor", remedy="pass a NumPy array or a torch tensor"
+            f"parameter {parameter.name}: {type(argument).__name__} is not a tensor",
+            remedy="pass a NumPy array or a torch tensor",
         )
     return np.from_dlpack(argument.detach() if hasattr(argument, "detach") else argument)
 
@@ -94,7 +103,8 @@ def _device_pointer(parameter: Parameter, argument: Any) -> int:
     if hasattr(argument, "data_ptr"):  # torch: its own attributes are quicker than the interface dictionary
         if argument.device.type != "cuda":
             raise LaunchError(
-                f"parameter {parameter.name}: the tensor is on {argument.device}, this kernel runs on a GPU", remedy="pass tensor.cuda()"
+                f"parameter {parameter.name}: the tensor is on {argument.device}, this kernel runs on a GPU",
+                remedy="pass tensor.cuda()",
             )
         _check(parameter, str(argument.dtype).removeprefix("torch."), tuple(argument.shape), argument.is_contiguous())
         pointer = int(argument.data_ptr())
@@ -109,7 +119,8 @@ def _device_pointer(parameter: Parameter, argument: Any) -> int:
         )
     if pointer % 16:
         raise LaunchError(
-            f"parameter {parameter.name} starts at an address that is no multiple of 16 bytes", remedy="pass a tensor of its own, not a view"
+            f"parameter {parameter.name} starts at an address that is no multiple of 16 bytes",
+            remedy="pass a tensor of its own, not a view",
         )
     return pointer
 
@@ -117,7 +128,8 @@ def _device_pointer(parameter: Parameter, argument: Any) -> int:
 def _check(parameter: Parameter, dtype: str, shape: Sequence[int], contiguous: bool) -> None:
     if dtype != parameter.dtype:
         raise LaunchError(
-            f"parameter {parameter.name} must be {parameter.dtype}, the tensor is {dtype}", remedy=f"convert it to {parameter.dtype}"
+            f"parameter {parameter.name} must be {parameter.dtype}, the tensor is {dtype}",
+            remedy=f"convert it to {parameter.dtype}",
         )
     if tuple(shape) != parameter.shape:
         raise LaunchError(

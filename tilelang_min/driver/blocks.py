@@ -33,9 +33,7 @@ def block_classes(program: ThreadProgram) -> tuple[BlockClass, ...]:
             axes.append([(0, extent)])
         else:
             axes.append([(0, extent - 1), (extent - 1, 1)])
-    return tuple(
-        BlockClass((x[0], y[0], z[0]), x[1] * y[1] * z[1]) for x, y, z in product(*axes)
-    )
+    return tuple(BlockClass((x[0], y[0], z[0]), x[1] * y[1] * z[1]) for x, y, z in product(*axes))
 
 
 def _guarded_axes(program: ThreadProgram) -> tuple[bool, bool, bool]:

@@ -17,6 +17,7 @@ from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.keys import tool_versions
 from tilelang_min.driver.thread_json import function_to_json
 from tilelang_min.frontend import parse
+from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.printer import describe
 from tilelang_min.language import PrimFunc
 from tilelang_min.lower import lower_cpu, lower_gpu
@@ -24,10 +25,14 @@ from tilelang_min.program import CompiledKernel, KernelMetadata, ThreadProgram
 from tilelang_min.runtime.bundle import FORMAT, Bundle
 from tilelang_min.targets import Target, occupancy
 from tilelang_min.transform.barriers import insert_barriers
-from tilelang_min.transform.layouts import Layouts, choose_layouts
+from tilelang_min.transform.layouts import choose_layouts
 from tilelang_min.transform.pipeline import pipeline
 
-_GENERATORS = {"cuda": "tilelang_min.codegen.nvidia", "hip": "tilelang_min.codegen.amd", "cpu": "tilelang_min.codegen.cpu"}
+_GENERATORS = {
+    "cuda": "tilelang_min.codegen.nvidia",
+    "hip": "tilelang_min.codegen.amd",
+    "cpu": "tilelang_min.codegen.cpu",
+}
 _SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}
 _LISTING_SUFFIX = {"sass": "sass", "gcn": "gcn", "x86": "s"}
 
@@ -48,7 +53,9 @@ class Stopwatch:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def thread_program(kernel: PrimFunc, target: Target, watch: Stopwatch | None = None) -> tuple[Any, Layouts | None, ThreadProgram]:
+def thread_program(
+    kernel: PrimFunc, target: Target, watch: Stopwatch | None = None
+) -> tuple[Any, Layouts | None, ThreadProgram]:
     """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
     watch = watch or Stopwatch()
     with watch.step("frontend"):
@@ -80,9 +87,15 @@ def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -
         work = {"flops": flops(program), "bytes_min": bytes_min(program)}
     seconds = {**watch.seconds, **compiled.seconds}
     metadata = _metadata(thread, compiled, work, seconds)
-    notes = [] if layouts is None else [
-        f"{program.operations[operation].label}: {plan.note}" for operation, plan in layouts.gemms.items() if plan.note
-    ]
+    notes = (
+        []
+        if layouts is None
+        else [
+            f"{program.operations[operation].label}: {plan.note}"
+            for operation, plan in layouts.gemms.items()
+            if plan.note
+        ]
+    )
     source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
     listing_file = f"listing.{_LISTING_SUFFIX[compiled.listing.syntax]}"
     binary_file = f"binary.{compiled.binary_kind}"
@@ -134,7 +147,9 @@ def _metadata(
             registers_per_thread=resources.registers_per_thread or 0,
             shared_bytes=(shared_static or 0) + thread.shared_bytes_dynamic,
         )
-    by_operation = {"none" if key is None else str(key): value for key, value in compiled.listing.by_operation().items()}
+    by_operation = {
+        "none" if key is None else str(key): value for key, value in compiled.listing.by_operation().items()
+    }
     return KernelMetadata(
         target=target.name,
         registers_per_thread=resources.registers_per_thread,

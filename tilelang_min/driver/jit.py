@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -34,7 +35,8 @@ def compile(
     """
     if not isinstance(prim_func, PrimFunc):
         raise LanguageError(
-            f"tilelang.compile takes a @T.prim_func, not {type(prim_func).__name__}", remedy="decorate the kernel with @T.prim_func"
+            f"tilelang.compile takes a @T.prim_func, not {type(prim_func).__name__}",
+            remedy="decorate the kernel with @T.prim_func",
         )
     for name, value in (("instrument", instrument), ("arch_params", arch_params)):
         if value is not None:
@@ -92,7 +94,8 @@ def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dic
                 f"factory {factory.__name__} returned {type(made).__name__} instead of a @T.prim_func",
                 remedy="end the factory with `return main`",
             )
-        return made
+        # Factories call their kernel `main`; profilers should show whose it is.
+        return dataclasses.replace(made, label=factory.__name__) if made.name == "main" else made
 
     def for_target(name: str | Target | None) -> Callable[..., Kernel]:
         return _wrap(factory, name, options)

@@ -129,7 +129,10 @@ class Kernel:
         given = iter(args)
         if len(args) != len(self.parameters) - len(self.out_idx):
             expected = len(self.parameters) - len(self.out_idx)
-            raise LaunchError(f"kernel {self.name} takes {expected} inputs, {len(args)} given", remedy="outputs are allocated by the call")
+            raise LaunchError(
+                f"kernel {self.name} takes {expected} inputs, {len(args)} given",
+                remedy="outputs are allocated by the call",
+            )
         full: list[Any] = []
         outputs: list[Any] = []
         for number, parameter in enumerate(self.parameters):

@@ -54,11 +54,16 @@ def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
             words |= set(constant.co_names)
     used = {name: _describe(names[name]) for name in sorted(words) if name in names}
     used.update(
-        {name: _describe(function.__globals__[name]) for name in sorted(words) if name not in names and name in function.__globals__}
+        {
+            name: _describe(function.__globals__[name])
+            for name in sorted(words)
+            if name not in names and name in function.__globals__
+        }
     )
     annotations = {name: _describe(value) for name, value in function.__annotations__.items()}
     content = {
         "source": "".join(lines),
+        "label": kernel.label,
         "place": [inspect.getsourcefile(function), first],
         "names": used,
         "annotations": annotations,

@@ -50,7 +50,14 @@ _COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], Any]] = {
     ast.NotEq: (operator.ne, tirx.NE),
 }
 
-_UNARY_MATH = {"exp": tirx.exp, "exp2": tirx.exp2, "log": tirx.log, "sqrt": tirx.sqrt, "rsqrt": tirx.rsqrt, "abs": tirx.abs}
+_UNARY_MATH = {
+    "exp": tirx.exp,
+    "exp2": tirx.exp2,
+    "log": tirx.log,
+    "sqrt": tirx.sqrt,
+    "rsqrt": tirx.rsqrt,
+    "abs": tirx.abs,
+}
 
 
 def normal_dtype(name: Any) -> str | None:
@@ -79,7 +86,9 @@ class Evaluator:
             return getattr(builtins, node.id)
         known = [name for frame in self.frames[1:] for name in frame]
         near = difflib.get_close_matches(node.id, known, n=1)
-        raise self.error(node, f"the name {node.id!r} is not defined here", f"did you mean {near[0]!r}?" if near else None)
+        raise self.error(
+            node, f"the name {node.id!r} is not defined here", f"did you mean {near[0]!r}?" if near else None
+        )
 
     def bind(self, name: str, value: Any) -> None:
         """Give ``name`` a value in the innermost table."""
@@ -128,7 +137,9 @@ class Evaluator:
         """The element that ``access`` names."""
         if access.has_slice:
             raise self.error(
-                node, f"a slice of {access.buffer.name} cannot be used as one value", "slices belong in T.copy and T.gemm"
+                node,
+                f"a slice of {access.buffer.name} cannot be used as one value",
+                "slices belong in T.copy and T.gemm",
             )
         return access.buffer.var[tuple(as_expression(index) for index in access.indices)]
 
@@ -137,7 +148,9 @@ class Evaluator:
         number = constant(self.value(node))
         if isinstance(number, bool) or not isinstance(number, int):
             raise self.error(
-                node, f"{what} must be an integer known at compile time", "pass it as an argument of the kernel's factory"
+                node,
+                f"{what} must be an integer known at compile time",
+                "pass it as an argument of the kernel's factory",
             )
         if minimum is not None and number < minimum:
             raise self.error(node, f"{what} is {number}, it must be at least {minimum}")
@@ -172,7 +185,9 @@ class Evaluator:
         owner = self.raw(node.value)
         if not isinstance(owner, Buffer):
             if isinstance(owner, Access):
-                raise self.error(node, "an element cannot be indexed again", "write all indices in one pair of brackets: A[i, j]")
+                raise self.error(
+                    node, "an element cannot be indexed again", "write all indices in one pair of brackets: A[i, j]"
+                )
             key = self.raw(node.slice)
             try:
                 return owner[key]
@@ -196,7 +211,9 @@ class Evaluator:
                 raise self.error(node, "an index must be an integer", "use // instead of /")
             return value
         if node.step is not None:
-            raise self.error(node.step, "slices have no step in the tile language", "copy a dense box and index it in T.Parallel")
+            raise self.error(
+                node.step, "slices have no step in the tile language", "copy a dense box and index it in T.Parallel"
+            )
         start = 0 if node.lower is None else self.value(node.lower)
         stop = extent if node.upper is None else self.value(node.upper)
         return (start, stop)
@@ -215,11 +232,15 @@ class Evaluator:
             return self._power(node, left, right)
         left, right = common_type(left, right)
         floating = dtype_of(left).startswith("float")
-        if floating and isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)):
+        if floating and isinstance(
+            node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+        ):
             raise self.error(node, f"{type(node.op).__name__} needs integers, not {dtype_of(left)}")
         if isinstance(node.op, ast.Div):
             if not floating:
-                raise self.error(node, "/ on integers would give a float", "use // for whole numbers or T.cast(x, 'float32')")
+                raise self.error(
+                    node, "/ on integers would give a float", "use // for whole numbers or T.cast(x, 'float32')"
+                )
             return tirx.Div(left, right)
         return function(left, right)
 
@@ -230,7 +251,9 @@ class Evaluator:
             for _ in range(number - 1):
                 result = result * base
             return result
-        raise self.error(node, "only powers with a constant exponent from 1 to 8 are supported", "use T.exp2(y * log2(x))")
+        raise self.error(
+            node, "only powers with a constant exponent from 1 to 8 are supported", "use T.exp2(y * log2(x))"
+        )
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         operand = self.value(node.operand)
@@ -318,7 +341,9 @@ class Evaluator:
         except TileLangError:
             raise
         except Exception as error:
-            raise self.error(node, f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}") from error
+            raise self.error(
+                node, f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}"
+            ) from error
 
     def _math(self, node: ast.Call, function: Construct) -> Any:
         arguments = list(node.args)
@@ -327,7 +352,9 @@ class Evaluator:
         expected = {"if_then_else": 3, "max": 2, "min": 2, "cast": 2}.get(function.name, 1)
         if len(arguments) != expected:
             raise self.error(
-                node, f"T.{function.name} takes {expected} argument(s), {len(arguments)} given", f"write {function.signature}"
+                node,
+                f"T.{function.name} takes {expected} argument(s), {len(arguments)} given",
+                f"write {function.signature}",
             )
         if function.name == "infinity":
             return tirx.infinity(self.dtype(arguments[0]))
@@ -342,7 +369,9 @@ class Evaluator:
             return (tirx.Max if function.name == "max" else tirx.Min)(*common_type(*values))
         operand = as_expression(values[0], None if is_expression(values[0]) else "float32")
         if function.name != "abs" and not dtype_of(operand).startswith("float"):
-            raise self.error(node, f"T.{function.name} needs a floating-point value, not {dtype_of(operand)}", "use T.cast first")
+            raise self.error(
+                node, f"T.{function.name} needs a floating-point value, not {dtype_of(operand)}", "use T.cast first"
+            )
         return _UNARY_MATH[function.name](operand)
 
     def dtype(self, node: ast.expr) -> str:

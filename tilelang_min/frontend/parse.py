@@ -44,7 +44,9 @@ class KernelParser(StatementParser):
         self.evaluator.frames.append({})
         parameters = tuple(self.parameter(argument) for argument in function.args.args)
         if function.args.vararg or function.args.kwarg or function.args.kwonlyargs or function.args.defaults:
-            raise self.error(function, "a kernel has plain positional parameters only", "annotate each with T.Tensor(shape, dtype)")
+            raise self.error(
+                function, "a kernel has plain positional parameters only", "annotate each with T.Tensor(shape, dtype)"
+            )
         self.operation(function, "kernel", f"{self.kernel.name}", (), tuple(item.name for item in parameters))
         statements = list(function.body)
         if statements and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
@@ -53,7 +55,9 @@ class KernelParser(StatementParser):
         for statement in statements:
             if isinstance(statement, ast.With):
                 if body is not None:
-                    raise self.error(statement, "a kernel has one `with T.Kernel(...)` block", "write a second @T.prim_func")
+                    raise self.error(
+                        statement, "a kernel has one `with T.Kernel(...)` block", "write a second @T.prim_func"
+                    )
                 body = self.launch(statement)
             elif body is None and isinstance(statement, ast.Assign):
                 self.bind_name(statement, [])
@@ -64,7 +68,11 @@ class KernelParser(StatementParser):
                     "move this line into the with block; only names of constants may stand before it",
                 )
         if body is None:
-            raise self.error(function, "this kernel launches nothing", "add `with T.Kernel(grid_x, grid_y, threads=128) as (bx, by):`")
+            raise self.error(
+                function,
+                "this kernel launches nothing",
+                "add `with T.Kernel(grid_x, grid_y, threads=128) as (bx, by):`",
+            )
         text = "\n".join(self.source.lines)
         return TileProgram(
             name=self.kernel.name,
@@ -83,25 +91,37 @@ class KernelParser(StatementParser):
         """One tensor parameter from its annotation (a value, or text under ``from __future__ import annotations``)."""
         annotation = inspect.get_annotations(self.kernel.function).get(argument.arg)
         if argument.annotation is None:
-            raise self.error(argument, f"parameter {argument.arg!r} has no annotation", "write name: T.Tensor((M, N), 'float32')")
+            raise self.error(
+                argument, f"parameter {argument.arg!r} has no annotation", "write name: T.Tensor((M, N), 'float32')"
+            )
         if isinstance(annotation, str) or not isinstance(annotation, Tensor):
             annotation = self.evaluator.raw(argument.annotation)
         if not isinstance(annotation, Tensor):
-            raise self.error(argument.annotation, f"parameter {argument.arg!r} must be a T.Tensor", "write T.Tensor((M, N), 'float32')")
+            raise self.error(
+                argument.annotation,
+                f"parameter {argument.arg!r} must be a T.Tensor",
+                "write T.Tensor((M, N), 'float32')",
+            )
         shape = annotation.shape if isinstance(annotation.shape, (tuple, list)) else (annotation.shape,)
         for extent in shape:
             if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
                 raise self.error(
-                    argument.annotation, f"dimension {extent!r} of {argument.arg!r} is not a positive integer", kind=ShapeError
+                    argument.annotation,
+                    f"dimension {extent!r} of {argument.arg!r} is not a positive integer",
+                    kind=ShapeError,
                 )
         dtype = normal_dtype(annotation.dtype)
         if dtype is None:
-            raise self.error(argument.annotation, f"{annotation.dtype!r} is not a supported data type", "use 'float16' or 'float32'")
+            raise self.error(
+                argument.annotation, f"{annotation.dtype!r} is not a supported data type", "use 'float16' or 'float32'"
+            )
         elements = 1
         for extent in shape:
             elements *= extent
         if elements >= 2**31:
-            raise self.error(argument.annotation, f"{argument.arg!r} has {elements} elements; indices are 32-bit", "split the tensor")
+            raise self.error(
+                argument.annotation, f"{argument.arg!r} has {elements} elements; indices are 32-bit", "split the tensor"
+            )
         return self.buffer(argument, argument.arg, tuple(shape), dtype, "global")
 
     def launch(self, statement: ast.With) -> tuple[Statement, ...]:
@@ -171,7 +191,9 @@ class KernelParser(StatementParser):
                 self.statement(statement, out)
             return
         if self.reads(condition):
-            raise self.error(node.test, "an if on tile elements differs between threads", "use T.if_then_else inside T.Parallel")
+            raise self.error(
+                node.test, "an if on tile elements differs between threads", "use T.if_then_else inside T.Parallel"
+            )
         operation = self.operation(node, "loop", f"if {self.source.segment(node.test)}", (), ())
         with self.inside(operation):
             out.append(Conditional(operation, condition, self.scoped(node.body), self.scoped(node.orelse)))
@@ -190,12 +212,18 @@ class KernelParser(StatementParser):
             raise self.error(node, "for ... else is not part of the tile language")
         call = node.iter
         function = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
-        if not isinstance(call, ast.Call) or not (function is range or (isinstance(function, Construct) and function.kind == "loop")):
+        if not isinstance(call, ast.Call) or not (
+            function is range or (isinstance(function, Construct) and function.kind == "loop")
+        ):
             raise self.error(node.iter, "loops run over T.Parallel, T.Pipelined, T.serial, T.unroll or range")
         if isinstance(function, Construct) and function.name == "Parallel":
             out.append(self.parallel(node, call))
             return
-        kind = {"Pipelined": "pipelined", "unroll": "unroll"}.get(function.name, "serial") if isinstance(function, Construct) else "serial"
+        kind = (
+            {"Pipelined": "pipelined", "unroll": "unroll"}.get(function.name, "serial")
+            if isinstance(function, Construct)
+            else "serial"
+        )
         stages = 1
         for keyword in call.keywords:
             if kind != "pipelined" or keyword.arg != "num_stages":
@@ -224,7 +252,9 @@ class KernelParser(StatementParser):
         extents = tuple(self.evaluator.integer(argument, "an extent of T.Parallel", 1) for argument in call.args)
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         if len(targets) != len(extents) or call.keywords:
-            raise self.error(node, f"T.Parallel has {len(extents)} extent(s), but the loop has {len(targets)} variable(s)")
+            raise self.error(
+                node, f"T.Parallel has {len(extents)} extent(s), but the loop has {len(targets)} variable(s)"
+            )
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if len(names) != len(targets):
             raise self.error(node.target, "loop variables are plain names")
@@ -236,11 +266,17 @@ class KernelParser(StatementParser):
             self.parallel_operation = operation
             for statement in node.body:
                 if isinstance(statement, ast.For):
-                    raise self.error(statement, "loops inside T.Parallel are not supported", "put the loop around T.Parallel")
+                    raise self.error(
+                        statement, "loops inside T.Parallel are not supported", "put the loop around T.Parallel"
+                    )
                 if isinstance(statement, ast.If):
-                    raise self.error(statement, "if inside T.Parallel is not supported", "use T.if_then_else(condition, a, b)")
+                    raise self.error(
+                        statement, "if inside T.Parallel is not supported", "use T.if_then_else(condition, a, b)"
+                    )
                 if isinstance(statement, ast.Expr):
-                    raise self.error(statement, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
+                    raise self.error(
+                        statement, "tile statements cannot stand inside T.Parallel", "move it out of the nest"
+                    )
                 self.statement(statement, body)
             self.parallel_operation = None
         self.evaluator.frames.pop()
@@ -263,7 +299,11 @@ class KernelParser(StatementParser):
             self.store(node, access, self.evaluator.value(node.value), out)
         elif isinstance(target, ast.Name):
             self.bind_name(node, out)
-        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
+        elif (
+            isinstance(target, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(target.elts) == len(node.value.elts)
+        ):
             for name, value in zip(target.elts, node.value.elts, strict=True):
                 self.assignment(ast.copy_location(ast.Assign(targets=[name], value=value), node), out)
         else:
@@ -272,14 +312,18 @@ class KernelParser(StatementParser):
     def augmented(self, node: ast.AugAssign, out: list[Statement]) -> None:
         """``tile[i, j] += value``."""
         if not isinstance(node.target, ast.Subscript):
-            raise self.error(node, "names are bound once and cannot be updated", "update an element of a tile: x[0] += value")
+            raise self.error(
+                node, "names are bound once and cannot be updated", "update an element of a tile: x[0] += value"
+            )
         operation = ast.copy_location(ast.BinOp(left=node.target, op=node.op, right=node.value), node)
         self.store(node, self.evaluator.raw(node.target), self.evaluator.value(operation), out)
 
     def store(self, node: ast.stmt, access: Any, value: Any, out: list[Statement]) -> None:
         """One element assignment, inside or outside of T.Parallel."""
         if not isinstance(access, Access) or access.has_slice:
-            raise self.error(node, "one element is assigned at a time", "use T.copy or T.fill for regions, or a T.Parallel nest")
+            raise self.error(
+                node, "one element is assigned at a time", "use T.copy or T.fill for regions, or a T.Parallel nest"
+            )
         indices = tuple(as_expression(index) for index in access.indices)
         out.append(self.assign(node, access.buffer, indices, value))
 

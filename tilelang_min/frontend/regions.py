@@ -22,18 +22,27 @@ def copy_regions(evaluator: Evaluator, source_node: ast.expr, target_node: ast.e
     source, target = evaluator.raw(source_node), evaluator.raw(target_node)
     for node, side in ((source_node, source), (target_node, target)):
         if not isinstance(side, (Buffer, Access)):
-            raise evaluator.error(node, "T.copy moves tiles", "give a tile, a slice A[m0:m1, k0:k1] or a start A[m0, k0]")
-    source_extents, target_extents = _own_extents(evaluator, source_node, source), _own_extents(evaluator, target_node, target)
+            raise evaluator.error(
+                node, "T.copy moves tiles", "give a tile, a slice A[m0:m1, k0:k1] or a start A[m0, k0]"
+            )
+    source_extents, target_extents = (
+        _own_extents(evaluator, source_node, source),
+        _own_extents(evaluator, target_node, target),
+    )
     if source_extents is None and target_extents is None:
         raise evaluator.error(
-            target_node, "neither side of this copy says how much to move", "give one side as a whole tile or as a slice"
+            target_node,
+            "neither side of this copy says how much to move",
+            "give one side as a whole tile or as a slice",
         )
     if source_extents is None:
         assert target_extents is not None
         source_extents = _borrow(evaluator, source_node, source, target_extents)
     elif target_extents is None:
         target_extents = _borrow(evaluator, target_node, target, source_extents)
-    source_extents, target_extents = _fit(evaluator, source_node, target_node, (source, source_extents), (target, target_extents))
+    source_extents, target_extents = _fit(
+        evaluator, source_node, target_node, (source, source_extents), (target, target_extents)
+    )
     return _region(source, source_extents), _region(target, target_extents)
 
 
@@ -66,13 +75,19 @@ def _own_extents(evaluator: Evaluator, node: ast.expr, value: Buffer | Access) -
         extent = constant(_difference(index[1], index[0]))
         if not isinstance(extent, int):
             raise evaluator.error(
-                node, "the extent of a slice must be known at compile time", "write A[m0 : m0 + block_M] with a constant block_M"
+                node,
+                "the extent of a slice must be known at compile time",
+                "write A[m0 : m0 + block_M] with a constant block_M",
             )
         if extent <= 0:
-            raise evaluator.error(node, f"this slice of {value.buffer.name} is empty (extent {extent})", kind=ShapeError)
+            raise evaluator.error(
+                node, f"this slice of {value.buffer.name} is empty (extent {extent})", kind=ShapeError
+            )
         if value.buffer.scope != "global" and extent > full:
             raise evaluator.error(
-                node, f"a slice of {extent} elements does not fit dimension {full} of {value.buffer.name}", kind=ShapeError
+                node,
+                f"a slice of {extent} elements does not fit dimension {full} of {value.buffer.name}",
+                kind=ShapeError,
             )
         extents.append(extent)
     return tuple(extents)
@@ -110,7 +125,9 @@ def _fit(
     if one == other:
         return source_extents, target_extents
     same_rank = len(source_extents) == len(target_extents)
-    smaller = all(a <= b for a, b in zip(one, other, strict=False)) or all(a >= b for a, b in zip(one, other, strict=False))
+    smaller = all(a <= b for a, b in zip(one, other, strict=False)) or all(
+        a >= b for a, b in zip(one, other, strict=False)
+    )
     if not same_rank or len(one) != len(other) or not smaller:
         raise evaluator.error(
             target_node,

@@ -32,7 +32,10 @@ class KernelSource:
         line = getattr(node, "lineno", 1)
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         return SourceLocation(
-            self.file, self.first_line + line - 1, getattr(node, "col_offset", 0) + self.indent, " " * self.indent + text
+            self.file,
+            self.first_line + line - 1,
+            getattr(node, "col_offset", 0) + self.indent,
+            " " * self.indent + text,
         )
 
     def segment(self, node: ast.AST, limit: int = 100) -> str:
@@ -59,7 +62,9 @@ def read_source(function: Callable[..., Any]) -> KernelSource:
     tree = ast.parse(text)
     node = tree.body[0]
     if not isinstance(node, ast.FunctionDef):
-        raise LanguageError(f"kernel {function.__name__!r} is not a plain function", remedy="use def, not lambda or async def")
+        raise LanguageError(
+            f"kernel {function.__name__!r} is not a plain function", remedy="use def, not lambda or async def"
+        )
     file = inspect.getsourcefile(function) or "<unknown>"
     if not file.startswith("<"):
         file = os.path.abspath(file)

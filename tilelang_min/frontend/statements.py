@@ -34,7 +34,9 @@ class StatementParser:
         self.parallel_operation: int | None = None
         self._names: set[str] = {"bx", "by", "bz"}
 
-    def error(self, node: ast.AST, message: str, remedy: str | None = None, kind: type[LanguageError] = LanguageError) -> LanguageError:
+    def error(
+        self, node: ast.AST, message: str, remedy: str | None = None, kind: type[LanguageError] = LanguageError
+    ) -> LanguageError:
         """An error that points at ``node``."""
         return self.evaluator.error(node, message, remedy, kind)
 
@@ -90,7 +92,10 @@ class StatementParser:
 
     def allocate(self, call: ast.Call, function: Construct, name: str) -> Buffer:
         """``T.alloc_shared(shape, dtype)`` and its relatives."""
-        arguments = {**dict(zip(("shape", "dtype"), call.args, strict=False)), **{str(k.arg): k.value for k in call.keywords}}
+        arguments = {
+            **dict(zip(("shape", "dtype"), call.args, strict=False)),
+            **{str(k.arg): k.value for k in call.keywords},
+        }
         if set(arguments) - {"shape", "dtype"} or "shape" not in arguments or len(call.args) > 2:
             raise self.error(call, f"T.{function.name} takes a shape and a data type", f"write {function.signature}")
         node = arguments["shape"]
@@ -111,19 +116,29 @@ class StatementParser:
         """A tile statement."""
         function = self.evaluator.raw(node.func)
         if not isinstance(function, Construct) or function.kind != "statement":
-            hint = f"write {function.signature}" if isinstance(function, Construct) else "use T.copy, T.gemm, T.fill or T.clear"
+            hint = (
+                f"write {function.signature}"
+                if isinstance(function, Construct)
+                else "use T.copy, T.gemm, T.fill or T.clear"
+            )
             raise self.error(node, f"{self.source.segment(node.func)} is not a tile statement", hint)
         method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]
         return method(node, function)
 
-    def arguments(self, node: ast.Call, function: Construct, names: tuple[str, ...], required: int) -> dict[str, ast.expr]:
+    def arguments(
+        self, node: ast.Call, function: Construct, names: tuple[str, ...], required: int
+    ) -> dict[str, ast.expr]:
         """Positional and keyword arguments by name, checked against the construct's signature."""
         if len(node.args) > len(names):
-            raise self.error(node, f"T.{function.name} takes at most {len(names)} arguments", f"write {function.signature}")
+            raise self.error(
+                node, f"T.{function.name} takes at most {len(names)} arguments", f"write {function.signature}"
+            )
         given = dict(zip(names, node.args, strict=False))
         for keyword in node.keywords:
             if keyword.arg not in names:
-                raise self.error(node, f"T.{function.name} has no argument {keyword.arg!r}", f"write {function.signature}")
+                raise self.error(
+                    node, f"T.{function.name} has no argument {keyword.arg!r}", f"write {function.signature}"
+                )
             given[keyword.arg] = keyword.value
         missing = [name for name in names[:required] if name not in given]
         if missing:
@@ -137,7 +152,9 @@ class StatementParser:
         if source.buffer is target.buffer:
             raise self.error(node, f"{source.buffer.name} is copied onto itself", "copy through another tile")
         if "local" in (source.buffer.scope, target.buffer.scope):
-            raise self.error(node, "a local tile belongs to one thread and cannot be copied as a block", "use T.alloc_fragment")
+            raise self.error(
+                node, "a local tile belongs to one thread and cannot be copied as a block", "use T.alloc_fragment"
+            )
         operation = self.operation(
             node, "copy", self.source.segment(node), (source.buffer.name,), (target.buffer.name,)
         )
@@ -200,7 +217,9 @@ class StatementParser:
             return Assign(self.parallel_operation, buffer, indices, converted)
         if buffer.scope == "fragment" or any(self.buffer_of(var).scope == "fragment" for var in self.reads(converted)):
             raise self.error(
-                node, "an element of a fragment belongs to one thread and is used inside T.Parallel", "write a T.Parallel nest"
+                node,
+                "an element of a fragment belongs to one thread and is used inside T.Parallel",
+                "write a T.Parallel nest",
             )
         reads = tuple(sorted({self.buffer_of(var).name for var in self.reads(converted)}))
         operation = self.operation(node, "store", self.source.segment(node), reads, (buffer.name,))

@@ -181,7 +181,8 @@ class MatrixLayout:
         """One line for people."""
         return (
             f"matrix: {self.warps[0]}x{self.warps[1]} warps of {self.tiles[0]}x{self.tiles[1]} tiles "
-            f"{self.tile_m}x{self.tile_n}" + (f", columns in packs of {self.column_pack}" if self.column_pack > 1 else "")
+            f"{self.tile_m}x{self.tile_n}"
+            + (f", columns in packs of {self.column_pack}" if self.column_pack > 1 else "")
         )
 
 

@@ -1,11 +1,11 @@
-"""How one matrix product is carried out on a GPU: instruction, warps and layout.  Made by ``transform/``, read by ``lower/``."""
+"""Decisions that ``transform/`` takes and ``lower/`` follows: layouts, and how each matrix product is carried out on a GPU."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
+from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, MatrixLayout, OuterProductLayout
 
 
 @dataclass(frozen=True)
@@ -21,3 +21,12 @@ class GemmPlan:
     instruction: Any = None
     k_pack: int = 1
     note: str = ""
+
+
+@dataclass
+class Layouts:
+    """All decisions of a program: ``fragments`` by buffer name, ``nests`` by ``id()`` of the statement, ``gemms`` by operation id."""
+
+    fragments: dict[str, FragmentLayout] = field(default_factory=dict)
+    nests: dict[int, FragmentLayout] = field(default_factory=dict)
+    gemms: dict[int, GemmPlan] = field(default_factory=dict)

@@ -26,7 +26,9 @@ def describe(program: TileProgram) -> str:
     for buffer in (*program.parameters, *program.buffers):
         stages = program.stages.get(buffer.name, 1)
         shape = "x".join(map(str, buffer.shape))
-        lines.append(f"  {buffer.scope:8} {buffer.name}: {buffer.dtype} {shape}" + (f" x {stages} stages" if stages > 1 else ""))
+        lines.append(
+            f"  {buffer.scope:8} {buffer.name}: {buffer.dtype} {shape}" + (f" x {stages} stages" if stages > 1 else "")
+        )
     _block(program, program.body, "  ", lines)
     return "\n".join(lines)
 
@@ -72,5 +74,8 @@ def _text(statement: Statement) -> str:
 
 
 def _region(region: Region, stage: Expr = None) -> str:
-    parts = [f"{offset}" if extent == 1 else f"{offset}:+{extent}" for offset, extent in zip(region.offsets, region.extents, strict=True)]
+    parts = [
+        f"{offset}" if extent == 1 else f"{offset}:+{extent}"
+        for offset, extent in zip(region.offsets, region.extents, strict=True)
+    ]
     return f"{region.buffer.name}[{', '.join(parts)}]" + ("" if stage is None else f"@({stage})")

@@ -33,15 +33,15 @@ class Nest:
     stages: dict[str, Expr]
 
 
-
-
 def nest_of(program: TileProgram, statement: Statement) -> Nest:
     """The nest that a copy, fill or parallel statement is."""
     if isinstance(statement, Copy):
         return _copy_nest(program, statement)
     if isinstance(statement, Fill):
         variables = _variables(statement.region.tile_extents)
-        target = Assign(statement.operation, statement.region.buffer, _indices(statement.region, variables), statement.value)
+        target = Assign(
+            statement.operation, statement.region.buffer, _indices(statement.region, variables), statement.value
+        )
         return _nest(program, variables, statement.region.tile_extents or (1,), (target,), {})
     if isinstance(statement, Parallel):
         return _nest(program, statement.variables, statement.extents, statement.body, statement.stages)
@@ -65,12 +65,18 @@ def _copy_nest(program: TileProgram, copy: Copy) -> Nest:
 
 
 def _nest(
-    program: TileProgram, variables: tuple[Any, ...], extents: tuple[int, ...], body: tuple[Assign, ...], stages: dict[str, Expr]
+    program: TileProgram,
+    variables: tuple[Any, ...],
+    extents: tuple[int, ...],
+    body: tuple[Assign, ...],
+    stages: dict[str, Expr],
 ) -> Nest:
     accesses: list[Access] = []
     for assign in body:
         for expression in (assign.value, *assign.indices):
-            accesses += [Access(program.buffer_of(load.source), tuple(load.indices), False) for load in loads(expression)]
+            accesses += [
+                Access(program.buffer_of(load.source), tuple(load.indices), False) for load in loads(expression)
+            ]
         accesses.append(Access(assign.buffer, assign.indices, True))
     if not variables:
         variables = (tirx.Var("i0", "int32"),)

@@ -29,11 +29,12 @@ class PrimFunc:
 
     function: Callable[..., Any]
     scope: dict[str, Any] = field(repr=False, compare=False)
+    label: str | None = None
 
     @property
     def name(self) -> str:
-        """Name of the Python function."""
-        return self.function.__name__
+        """Name of the kernel: the Python function's, or ``label`` where a factory gives its own name to a plain ``main``."""
+        return self.label or self.function.__name__
 
 
 def prim_func(function: Callable[..., Any]) -> PrimFunc:

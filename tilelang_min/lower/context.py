@@ -11,8 +11,8 @@ from tvm.sym import Analyzer
 
 from tilelang_min.ir.expressions import as_int, index, simplify
 from tilelang_min.ir.nodes import Buffer, Expr, Loop, TileProgram, walk
-from tilelang_min.language.types import dtype_bytes
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
+from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
 SHARED_ALIGNMENT = 128
@@ -57,6 +57,12 @@ class Context:
         if self._marked[-1] != operation:
             self.emit(tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, operation)))
             self._marked[-1] = operation
+
+    @contextmanager
+    def assuming(self, condition: Any) -> Iterator[None]:
+        """What is proved meanwhile may use ``condition``: the body of a branch needs no guard that the branch implies."""
+        with self.analyzer.constraint_scope(condition):
+            yield
 
     @contextmanager
     def nested(self) -> Iterator[list[Any]]:
@@ -156,13 +162,14 @@ class Context:
             else:
                 pointer_type = ir.PointerType(ir.PrimType(buffer.dtype), "shared.dyn")
                 pointer = tirx.call_intrin(pointer_type, "tirx.handle_add_byte_offset", arena.data, place.offset)
-                name = self.fresh(buffer.name)
-                data = tirx.Var(f"{name}_data", pointer_type)
                 flat = tirx.decl_buffer(
-                    (elements,), buffer.dtype, name, data=data, scope="shared.dyn", data_alignment=SHARED_ALIGNMENT
+                    (elements,),
+                    buffer.dtype,
+                    self.fresh(buffer.name),
+                    scope="shared.dyn",
+                    data_alignment=SHARED_ALIGNMENT,
                 )
-                self.allocations.append(tirx.Bind(data, pointer))
-                self.allocations.append(tirx.DeclBuffer(flat, data=data))
+                self.allocations.append(tirx.DeclBuffer(flat, data=pointer))
             self.storage[buffer.name] = flat
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...], stage: Expr = None) -> Expr:

@@ -37,7 +37,9 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     context = Context(program, target)
     pointers, declarations = context.parameters()
     for buffer in program.buffers:
-        flat = tirx.decl_buffer((buffer.elements,), buffer.dtype, context.fresh(buffer.name), scope="local", data_alignment=64)
+        flat = tirx.decl_buffer(
+            (buffer.elements,), buffer.dtype, context.fresh(buffer.name), scope="local", data_alignment=64
+        )
         context.allocations.append(tirx.AllocBuffer(flat))
         context.storage[buffer.name] = flat
     begin, end, block = (tirx.Var(name, "int32") for name in ("block_begin", "block_end", "block"))
@@ -45,7 +47,9 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     _block(context, program.body)
     gx, gy, _ = program.grid
     places = (block % gx, block // gx % gy, block // (gx * gy))
-    indices = [tirx.Bind(variable, index(place)) for variable, place in zip(program.block_variables, places, strict=True)]
+    indices = [
+        tirx.Bind(variable, index(place)) for variable, place in zip(program.block_variables, places, strict=True)
+    ]
     body = tirx.For(block, begin, end - begin, tirx.ForKind.SERIAL, sequence([*indices, *context.take()]))
     function = tirx.PrimFunc([*pointers, begin, end], sequence([*declarations, *context.allocations, body]))
     function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
@@ -85,10 +89,12 @@ def _statement(context: Context, statement: Statement) -> None:
             context.mark(statement.operation)
             _block(context, statement.body)
         kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
-        context.emit(tirx.For(statement.variable, index(statement.start), index(statement.extent), kind, sequence(body)))
+        context.emit(
+            tirx.For(statement.variable, index(statement.start), index(statement.extent), kind, sequence(body))
+        )
         context.mark(statement.operation)
     elif isinstance(statement, Conditional):
-        with context.nested() as then:
+        with context.assuming(statement.condition), context.nested() as then:
             _block(context, statement.then)
         with context.nested() as otherwise:
             _block(context, statement.otherwise)
@@ -184,7 +190,9 @@ def _scalar(context: Context, nest: Nest, values: list[tuple[Any, Expr]]) -> Non
         context.emit(_assign(context, assign, values, 1, None, guarded=True))
 
 
-def _assign(context: Context, assign: Assign, values: list[tuple[Any, Expr]], lanes: int, lane: Any, *, guarded: bool) -> Any:
+def _assign(
+    context: Context, assign: Assign, values: list[tuple[Any, Expr]], lanes: int, lane: Any, *, guarded: bool
+) -> Any:
     def read(load: Any) -> Any:
         buffer = context.program.buffer_of(load.source)
         indices = tuple(load.indices)

@@ -13,8 +13,8 @@ from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import BlockedLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
 from tilelang_min.ir.plans import GemmPlan
-from tilelang_min.language.types import dtype_bytes
 from tilelang_min.lower.context import Context
+from tilelang_min.program.dtypes import dtype_bytes
 
 
 def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
@@ -88,7 +88,11 @@ def _plain(context: Context, gemm: Gemm, layout: BlockedLayout) -> None:
 
 def _vector(region: Region, extent: int) -> int:
     """Elements of a row that one 16-byte read brings, where rows are aligned to it."""
-    return next(width for width in (16 // dtype_bytes(region.buffer.dtype), 4, 2, 1) if extent % width == 0 and _divides(region, width))
+    return next(
+        width
+        for width in (16 // dtype_bytes(region.buffer.dtype), 4, 2, 1)
+        if extent % width == 0 and _divides(region, width)
+    )
 
 
 def _divides(region: Region, width: int) -> bool:
@@ -97,7 +101,15 @@ def _divides(region: Region, width: int) -> bool:
 
 
 def _read(
-    context: Context, region: Region, stage: Expr, target: Any, slot: int, width: int, row: Expr, column: Expr, transposed: bool
+    context: Context,
+    region: Region,
+    stage: Expr,
+    target: Any,
+    slot: int,
+    width: int,
+    row: Expr,
+    column: Expr,
+    transposed: bool,
 ) -> None:
     """``width`` elements of the tile at (row, column), along the row (along the column when ``transposed``)."""
     if transposed:

@@ -51,14 +51,25 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
                 base = _index(context, gemm.b, gemm.b_stage, at, start)
                 source = context.storage[gemm.b.buffer.name]
                 ramp = tirx.Ramp(base, 1, layout.column_pack)
-                context.emit(tirx.BufferStore(pair, tirx.BufferLoad(source, [ramp]), [tirx.Ramp(0, 1, layout.column_pack)]))
+                context.emit(
+                    tirx.BufferStore(pair, tirx.BufferLoad(source, [ramp]), [tirx.Ramp(0, 1, layout.column_pack)])
+                )
                 for part in range(layout.column_pack):
                     slot = tirx.IntImm("int32", (column + part) * run + item)
                     context.emit(tirx.BufferStore(b, pair[part], [slot]))
         for step in range(plan.k_pack):
             for row in range(rows):
                 for column in range(columns):
-                    _multiply(context, plan, c, layout.register(row, column, 0), a, row * run + step * items, b, column * run + step * items)
+                    _multiply(
+                        context,
+                        plan,
+                        c,
+                        layout.register(row, column, 0),
+                        a,
+                        row * run + step * items,
+                        b,
+                        column * run + step * items,
+                    )
 
 
 def _read_a(context: Context, gemm: Gemm, a: Any, first: int, run: int, row: Expr, k: Expr) -> None:
@@ -80,7 +91,9 @@ def _element(context: Context, region: Region, stage: Expr, row: Expr, column: E
     return context.storage[region.buffer.name][_index(context, region, stage, row, column)]
 
 
-def _multiply(context: Context, plan: GemmPlan, c: Any, c_first: int, a: Any, a_first: int, b: Any, b_first: int) -> None:
+def _multiply(
+    context: Context, plan: GemmPlan, c: Any, c_first: int, a: Any, a_first: int, b: Any, b_first: int
+) -> None:
     instruction = plan.instruction
     items, results = instruction.a_map.items, instruction.c_map.items
 

@@ -31,11 +31,21 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     for k in range(0, gemm.k, instruction.k):
         for tile in range(rows):
             start = row_start + tile * instruction.m
-            _ldmatrix(context, a, 4 * tile, gemm.a, gemm.a_stage, gemm.transpose_a, *_a_address(lane, start, k, gemm.transpose_a))
+            _ldmatrix(
+                context,
+                a,
+                4 * tile,
+                gemm.a,
+                gemm.a_stage,
+                gemm.transpose_a,
+                *_a_address(lane, start, k, gemm.transpose_a),
+            )
         for tile in range(0, columns, 2):
             start = column_start + tile * instruction.n
             transposed = not gemm.transpose_b  # rows of a K x N tile are K: mma wants them as columns
-            _ldmatrix(context, b, 2 * tile, gemm.b, gemm.b_stage, transposed, *_b_address(lane, start, k, gemm.transpose_b))
+            _ldmatrix(
+                context, b, 2 * tile, gemm.b, gemm.b_stage, transposed, *_b_address(lane, start, k, gemm.transpose_b)
+            )
         for row in range(rows):
             for column in range(columns):
                 first = layout.register(row, column, 0)
@@ -63,7 +73,14 @@ def _b_address(lane: Expr, column: Expr, k: int, transposed: bool) -> tuple[Expr
 
 
 def _ldmatrix(
-    context: Context, registers: object, first: int, region: Region, stage: Expr, transposed: bool, row: Expr, column: Expr
+    context: Context,
+    registers: object,
+    first: int,
+    region: Region,
+    stage: Expr,
+    transposed: bool,
+    row: Expr,
+    column: Expr,
 ) -> None:
     indices = (region.offsets[0] + row, region.offsets[1] + column)
     address = context.storage[region.buffer.name].ptr_to([index(context.element(region.buffer, indices, stage))])

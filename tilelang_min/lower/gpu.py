@@ -22,6 +22,7 @@ from tilelang_min.ir.nodes import (
     Statement,
     TileProgram,
 )
+from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_fma import lower_fma
 from tilelang_min.lower.gemm_mfma import lower_mfma
@@ -29,7 +30,6 @@ from tilelang_min.lower.gemm_mma import lower_mma
 from tilelang_min.lower.nest import lower_nest
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
-from tilelang_min.transform.layouts import Layouts
 
 _UNROLL_LIMIT = 64
 """Longest loop that T.unroll expands."""
@@ -88,7 +88,7 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         _loop(context, layouts, statement)
     elif isinstance(statement, Conditional):
         context.mark(statement.operation)
-        with context.nested() as then:
+        with context.assuming(statement.condition), context.nested() as then:
             _block(context, layouts, statement.then)
         with context.nested() as otherwise:
             _block(context, layouts, statement.otherwise)

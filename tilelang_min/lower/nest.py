@@ -20,10 +20,10 @@ from tvm.script.tirx import ptx
 from tilelang_min.ir.expressions import index, loads, replace_loads, substitute
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Statement
+from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
-from tilelang_min.language.types import dtype_bytes
 from tilelang_min.lower.context import Context, sequence
-from tilelang_min.transform.layouts import Layouts
+from tilelang_min.program.dtypes import dtype_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,9 @@ def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[in
     for register in group:
         position = layout.position(context.thread, register)
         used = [item for item, extent in zip(position, layout.shape, strict=True) if extent != 1] or [0]
-        values = tuple((variable, context.simplify(value)) for variable, value in zip(nest.variables, used, strict=False))
+        values = tuple(
+            (variable, context.simplify(value)) for variable, value in zip(nest.variables, used, strict=False)
+        )
         points.append(_Point(values, register))
     width = len(points)
     if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement):

@@ -17,7 +17,7 @@ from tilelang_min.access import bank_conflicts, global_sectors
 from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.result import AccessCount
-from tilelang_min.simulate.sites import Site
+from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
 
 CLASSES = {
     ("shared", "load"): "shared_load",
@@ -53,40 +53,64 @@ class Counting:
         result = []
         for number, recorded in sorted((machine.counts or {}).items()):
             site = machine.translation.sites[number]
-            for base, unit, table in recorded.affine:
-                times = [(k, n) for k, n in enumerate(table) if n]
-                if times:
-                    digest = blake2b(np.ascontiguousarray(base).tobytes(), digest_size=16).digest()
-                    lanes = self._lanes(machine, site)
-                    for k, n in times:
-                        outcome = self._outcome(machine, site, (digest, unit, k), lanes, base, unit, k)
-                        result.append((site, _count(site, outcome, n)))
-            for (lane_bytes, address_bytes), n in recorded.masked.items():
-                lanes = np.frombuffer(lane_bytes, np.int64)
-                every = np.zeros(machine.lanes, np.int64)
-                every[lanes] = np.frombuffer(address_bytes, np.int64)
-                digest = blake2b(lane_bytes + b"|" + address_bytes, digest_size=16).digest()
-                outcome = self._outcome(machine, site, (digest, 1, 0), lanes, every, 1, 0)
-                result.append((site, _count(site, outcome, n)))
+            for pattern, n in _patterns(machine, site, recorded):
+                result.append((site, _count(site, self._outcome(machine, site, pattern), n)))
         return result
 
-    @staticmethod
-    def _lanes(machine: Machine, site: Site) -> Any:
-        lanes = np.arange(machine.lanes)
-        return lanes[lanes % machine.warp_size < 8 * site.lanes] if site.kind == "ldmatrix" else lanes
-
-    def _outcome(
-        self, machine: Machine, site: Site, pattern: tuple[Any, ...], lanes: Any, base: Any, unit: int, offset: int
-    ) -> Outcome:
+    def _outcome(self, machine: Machine, site: Site, pattern: Addresses) -> Outcome:
         matrices = site.lanes if site.kind == "ldmatrix" else None
-        key = (site.place.space, site.kind, site.width_bytes, matrices, machine.lanes, machine.threads, *pattern)
+        shape = (machine.lanes, machine.threads)
+        key = (site.place.space, site.kind, site.width_bytes, matrices, *shape, pattern.digest, pattern.offsets)
         known = self.outcomes.get(key)
         if known is None:
-            addresses = (np.broadcast_to(base, (machine.lanes,)) + offset) * unit
-            mask = np.zeros(machine.lanes, bool)
-            mask[lanes] = True
-            known = self.outcomes[key] = _work_out(machine, site, _warps(machine, addresses), _warps(machine, mask))
+            known = self.outcomes[key] = _work_out(machine, site, pattern)
         return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Addresses:
+    """Addresses of one access: ``(base + offsets[0]) * unit`` by lane, for ``lanes``; ``origin`` likewise with
+    ``offsets[1]``.  ``digest`` identifies base, unit, lanes and origin by content."""
+
+    base: Any
+    unit: int
+    lanes: Any
+    digest: bytes
+    offsets: tuple[int, ...] = (0, 0)
+    origin: Any = None
+
+
+def _patterns(machine: Machine, site: Site, recorded: SiteCounts) -> Iterator[tuple[Addresses, int]]:
+    """Every distinct pattern of a site and how often it ran."""
+    for entry in recorded.patterns:
+        times = [(k, n) for k, n in enumerate(entry.times) if n]
+        if not times:
+            continue
+        lanes = np.arange(machine.lanes)
+        if site.kind == "ldmatrix":  # the addresses of further lanes are ignored
+            lanes = lanes[lanes % machine.warp_size < 8 * site.lanes]
+        digest = _digest(entry.base, entry.origin, bytes([entry.unit]))
+        period = PATTERN_BYTES // entry.unit
+        for k, n in times:
+            offsets = (k, 0) if entry.origin is None else divmod(k, period)
+            yield Addresses(entry.base, entry.unit, lanes, digest, offsets, entry.origin), n
+    for (lane_bytes, address_bytes, origin_bytes), n in recorded.masked.items():
+        lanes = np.frombuffer(lane_bytes, np.int64)
+        base = np.zeros(machine.lanes, np.int64)
+        base[lanes] = np.frombuffer(address_bytes, np.int64)
+        origin = None
+        if origin_bytes:
+            origin = np.zeros(machine.lanes, np.int64)
+            origin[lanes] = np.frombuffer(origin_bytes, np.int64)
+        yield Addresses(base, 1, lanes, _digest(base, origin, lane_bytes), origin=origin), n
+
+
+def _digest(base: Any, origin: Any, rest: bytes) -> bytes:
+    state = blake2b(rest, digest_size=16)
+    state.update(np.ascontiguousarray(base).tobytes())
+    if origin is not None:
+        state.update(np.ascontiguousarray(origin).tobytes())
+    return state.digest()
 
 
 def executed(
@@ -111,7 +135,11 @@ def _warps(machine: Machine, values: Any) -> Any:
     return rows.reshape(-1, machine.warp_size)
 
 
-def _work_out(machine: Machine, site: Site, addresses: Any, mask: Any) -> Outcome:
+def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
+    addresses = _warps(machine, (np.broadcast_to(pattern.base, (machine.lanes,)) + pattern.offsets[0]) * pattern.unit)
+    active = np.zeros(machine.lanes, bool)
+    active[pattern.lanes] = True
+    mask = _warps(machine, active)
     requests, lanes = int(mask.any(axis=1).sum()), int(mask.sum())
     target, width = machine.program.target, site.width_bytes * 8
     if target.kind == "cpu":
@@ -122,8 +150,11 @@ def _work_out(machine: Machine, site: Site, addresses: Any, mask: Any) -> Outcom
             return Outcome(
                 requests, lanes, sectors=sectors.sectors, sectors_ideal=sectors.sectors_ideal, rule=sectors.rule
             )
+        source = (
+            None if pattern.origin is None else _warps(machine, (pattern.origin + pattern.offsets[1]) * pattern.unit)
+        )
         matrices = site.lanes if site.kind == "ldmatrix" else None
-        passes = bank_conflicts(addresses, site.kind, width, target, mask, matrices=matrices)
+        passes = bank_conflicts(addresses, site.kind, width, target, mask, source, matrices)
     except UnknownMemoryRule:
         return Outcome(requests, lanes)
     return Outcome(requests, lanes, passes.transactions, passes.transactions_ideal, passes.ways, rule=passes.rule)

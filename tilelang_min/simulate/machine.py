@@ -199,10 +199,10 @@ class Machine:
         """Where accesses of a site are counted, or None."""
         return None if self.counts is None else self.counts.setdefault(site.number, SiteCounts())
 
-    def table(self, site: Site, base: Any, unit: int) -> tuple[list[int] | None, int]:
-        """A table of counts over offsets (see :class:`SiteCounts`) and the mask that reduces an offset to its index."""
+    def table(self, site: Site, base: Any, unit: int, origin: Any = None) -> tuple[list[int] | None, int]:
+        """A table of counts over offsets (see :class:`sites.Pattern`) and the mask that reduces an offset to its index."""
         counts = self.counts_of(site)
-        return (None if counts is None else counts.table(base, unit)), PATTERN_BYTES // unit - 1
+        return (None if counts is None else counts.table(base, unit, origin)), PATTERN_BYTES // unit - 1
 
     def race_hook(self, site: Site, base: Any, unit: int, lanes: Any = None) -> Callable[[int], None] | None:
         """What to call with the offset (in ``unit`` bytes) of each access to shared memory, or None."""

@@ -47,30 +47,49 @@ class Site:
         return 16 if self.kind == "ldmatrix" else self.lanes * self.place.itemsize
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """Accesses at ``(base + offset) * unit`` bytes; ``times[offset % period]`` says how often each offset ran.
+
+    ``period`` is ``PATTERN_BYTES // unit``.  Where the cost depends on a second address as well (a cp.async that bypasses
+    the cache), ``origin`` is its base and ``times`` is indexed by ``offset % period * period + origin_offset % period``.
+    """
+
+    base: Any
+    unit: int
+    times: list[int]
+    origin: Any = None
+
+
 @dataclass(eq=False)
 class SiteCounts:
     """How often each address pattern of a site ran.
 
-    ``affine``: per base array, a table over ``offset % period`` (in units of ``unit`` bytes).  ``masked``: by
-    ``(lane indices, relative addresses)`` as bytes of int64 arrays.
+    ``masked`` counts accesses that fit no :class:`Pattern`, by lane indices, addresses and second addresses (or nothing),
+    as bytes of int64 arrays; addresses are relative to a multiple of ``PATTERN_BYTES``.
     """
 
-    affine: list[tuple[Any, int, list[int]]] = field(default_factory=list)
-    masked: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    patterns: list[Pattern] = field(default_factory=list)
+    masked: dict[tuple[bytes, bytes, bytes], int] = field(default_factory=dict)
 
-    def table(self, base: Any, unit: int) -> list[int]:
-        """A new table for accesses at ``(base + offset) * unit`` bytes."""
-        counts = [0] * (PATTERN_BYTES // unit)
-        self.affine.append((base, unit, counts))
-        return counts
+    def table(self, base: Any, unit: int, origin: Any = None) -> list[int]:
+        """The ``times`` of a new pattern."""
+        period = PATTERN_BYTES // unit
+        pattern = Pattern(base, unit, [0] * (period if origin is None else period * period), origin)
+        self.patterns.append(pattern)
+        return pattern.times
 
-    def note(self, lanes: Any, addresses: Any) -> None:
+    def note(self, lanes: Any, addresses: Any, origin: Any = None) -> None:
         """Counts one access of some lanes at byte addresses."""
         if len(lanes) == 0:
             return
-        low = int(addresses.min()) // PATTERN_BYTES * PATTERN_BYTES
-        key = (lanes.tobytes(), (addresses - low).tobytes())
+        second = b"" if origin is None else _relative(origin).tobytes()
+        key = (lanes.tobytes(), _relative(addresses).tobytes(), second)
         self.masked[key] = self.masked.get(key, 0) + 1
+
+
+def _relative(addresses: Any) -> Any:
+    return addresses - int(addresses.min()) // PATTERN_BYTES * PATTERN_BYTES
 
 
 def make_site(machine: Machine, site: Site, base: Any) -> Callable[..., Any]:

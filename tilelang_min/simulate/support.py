@@ -102,13 +102,6 @@ def bounds(base: Any) -> tuple[int, int]:
     return int(base.min()), int(base.max())
 
 
-def checked_int32(base: Any) -> Any:
-    """An index array as it is; 32-bit overflow of an index expression would differ on hardware and is refused."""
-    if base.size and (int(base.min()) < -(2**31) or int(base.max()) >= 2**31):
-        raise OverflowError("a 32-bit index expression overflows")
-    return base
-
-
 NAMESPACE: dict[str, Any] = {
     "decide": decide,
     "less": less,

@@ -103,8 +103,10 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
     if (full % width).any() or ((wanted - s_low) % width).any():
         return lambda at, of, size: fallback(relative + at, wanted + of, size, None)
     t_index, s_index = full // width, (wanted - s_low) // width
-    t_table, t_mask = machine.table(target, t_index, width)
-    s_table, s_mask = machine.table(origin, s_index, width)
+    bypass = target.kind == "cp_async_bypass"  # what it costs depends on the source lines too
+    t_table, mask = machine.table(target, t_index, width, s_index if bypass else None)
+    s_table, _ = machine.table(origin, s_index, width)
+    period = mask + 1
     races = machine.races
     flight = None if races is None else races.flight(target, full, np.arange(machine.lanes), width)
 
@@ -123,8 +125,8 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
         at //= width
         of //= width
         if t_table is not None and s_table is not None:
-            t_table[at & t_mask] += 1
-            s_table[of & s_mask] += 1
+            t_table[(at & mask) * period + (of & mask) if bypass else at & mask] += 1
+            s_table[of & mask] += 1
         data = source[of:].take(s_index)
         if flight is not None:
             flight[0](at)
@@ -166,7 +168,7 @@ def make_masked_cp_async(machine: Machine, target: Site, origin: Site) -> Callab
         if (of % width).any():
             machine.misaligned(origin, of // origin.place.itemsize, readers)
         if t_counts is not None and s_counts is not None:
-            t_counts.note(lanes, at)
+            t_counts.note(lanes, at, (zeros + wanted)[lanes] if target.kind == "cp_async_bypass" else None)
             s_counts.note(readers, of)
         data = np.zeros((len(lanes), width), np.uint8)
         bytes_at = np.minimum(of[:, None] + steps, len(source) - 1)

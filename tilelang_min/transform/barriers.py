@@ -109,7 +109,9 @@ def _touches(program: TileProgram, statement: Statement) -> tuple[_Touch, ...]:
         stages = {statement.a.buffer.name: statement.a_stage, statement.b.buffer.name: statement.b_stage}
     elif isinstance(statement, (Parallel, Assign)):
         stages = statement.stages
-    touches = [_Touch(item.name, False, stages.get(item.name)) for item in read(program, statement) if item.scope == "shared"]
+    touches = [
+        _Touch(item.name, False, stages.get(item.name)) for item in read(program, statement) if item.scope == "shared"
+    ]
     touches += [_Touch(item.name, True, target_stage) for item in written(statement) if item.scope == "shared"]
     return tuple(touches)
 

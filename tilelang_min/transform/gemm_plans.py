@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Gemm, Region
 from tilelang_min.ir.plans import GemmPlan
-from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import MatrixInstruction, Target
 
 _WIDE_BYTES = 16
@@ -21,7 +21,11 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
         for instruction in target.matrix_instructions:
             if instruction.a_dtype != gemm.a.buffer.dtype or instruction.c_dtype != gemm.c.buffer.dtype:
                 continue
-            plan = _mma(gemm, threads, target, instruction) if target.kind == "cuda" else _mfma(gemm, threads, target, instruction)
+            plan = (
+                _mma(gemm, threads, target, instruction)
+                if target.kind == "cuda"
+                else _mfma(gemm, threads, target, instruction)
+            )
             if isinstance(plan, GemmPlan):
                 return plan
             reasons.append(plan)
@@ -79,7 +83,14 @@ def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstructio
         return f"{gemm.m}x{gemm.n} does not divide into {threads // target.warp_size} warps of {instruction.m}x{2 * instruction.n}"
     tiles = (gemm.m // split[0] // instruction.m, gemm.n // split[1] // instruction.n)
     layout = MatrixLayout(
-        (gemm.m, gemm.n), target.warp_size, split, tiles, instruction.m, instruction.n, instruction.c_map.items, instruction.c_map
+        (gemm.m, gemm.n),
+        target.warp_size,
+        split,
+        tiles,
+        instruction.m,
+        instruction.n,
+        instruction.c_map.items,
+        instruction.c_map,
     )
     return GemmPlan("mma", layout, instruction)
 
@@ -132,7 +143,9 @@ def _outer(gemm: Gemm, threads: int, target: Target) -> OuterProductLayout | Non
         vector = next(width for width in (4, 2, 1) if columns % width == 0)
         if rows * columns > 128:
             continue
-        layout = OuterProductLayout((gemm.m, gemm.n), (rows_of_warps, columns_of_warps), lanes_m, lanes_n, rows, columns, vector)
+        layout = OuterProductLayout(
+            (gemm.m, gemm.n), (rows_of_warps, columns_of_warps), lanes_m, lanes_n, rows, columns, vector
+        )
         # Fewest shared reads a product: rows from A, columns from B in vectors.
         if best is None or (rows + columns, -vector) < (best.rows + best.columns, -best.vector):
             best = layout

@@ -8,27 +8,17 @@ memory accesses allow.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.expressions import as_int, simplify
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Statement, TileProgram, walk
-from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.vectors import Access, nest_of, vector_of
-from tilelang_min.language.types import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 from tilelang_min.transform.gemm_plans import plan_gemm
-
-
-@dataclass
-class Layouts:
-    """Result of the pass: ``fragments`` by buffer name, ``nests`` by id of the statement object, ``gemms`` by operation id."""
-
-    fragments: dict[str, FragmentLayout] = field(default_factory=dict)
-    nests: dict[int, FragmentLayout] = field(default_factory=dict)
-    gemms: dict[int, GemmPlan] = field(default_factory=dict)
 
 
 def choose_layouts(program: TileProgram, target: Target) -> Layouts:
@@ -68,7 +58,11 @@ def _statements(program: TileProgram, kind: type[Gemm]) -> Iterator[Gemm]:
 
 
 def _pin(
-    program: TileProgram, pinned: dict[str, tuple[FragmentLayout, int]], buffer: Buffer, layout: FragmentLayout, operation: int
+    program: TileProgram,
+    pinned: dict[str, tuple[FragmentLayout, int]],
+    buffer: Buffer,
+    layout: FragmentLayout,
+    operation: int,
 ) -> None:
     known = pinned.get(buffer.name)
     if known is None:
@@ -161,7 +155,9 @@ def _common_vector(program: TileProgram, component: list[Buffer], nests: list[An
 
 def _widest(program: TileProgram, nest: Any) -> int:
     """Elements in 16 bytes of the largest type the nest moves, never so many that threads would be idle."""
-    sizes = [dtype_bytes(access.buffer.dtype) for access in nest.accesses if access.buffer.scope in ("global", "shared")]
+    sizes = [
+        dtype_bytes(access.buffer.dtype) for access in nest.accesses if access.buffer.scope in ("global", "shared")
+    ]
     width = 16 // max(sizes, default=4)
     elements = 1
     for extent in nest.extents:
@@ -169,6 +165,3 @@ def _widest(program: TileProgram, nest: Any) -> int:
     while width > 1 and elements % (width * program.threads) and elements < width * program.threads:
         width //= 2
     return width
-
-
-__all__ = ["Layouts", "choose_layouts"]

@@ -52,7 +52,9 @@ def pipeline(program: TileProgram, target: Target) -> TileProgram:
     return dataclasses.replace(program, body=body, stages=stages)
 
 
-def _expand(program: TileProgram, body: tuple[Statement, ...], target: Target, stages: dict[str, int]) -> tuple[Statement, ...]:
+def _expand(
+    program: TileProgram, body: tuple[Statement, ...], target: Target, stages: dict[str, int]
+) -> tuple[Statement, ...]:
     out: list[Statement] = []
     for statement in body:
         if isinstance(statement, Loop):
@@ -77,7 +79,9 @@ def _pipelined(program: TileProgram, loop: Loop, target: Target, stages: dict[st
     count = loop.stages if extent is None else min(loop.stages, max(1, extent))
     if target.kind == "cpu" or count < 2:
         return (serial,)
-    ahead = [statement for statement in loop.body if isinstance(statement, Copy) and _can_run_ahead(program, loop, statement)]
+    ahead = [
+        statement for statement in loop.body if isinstance(statement, Copy) and _can_run_ahead(program, loop, statement)
+    ]
     if not ahead:
         return (serial,)
     asynchronous = "cp_async" in target.features
@@ -91,7 +95,9 @@ def _pipelined(program: TileProgram, loop: Loop, target: Target, stages: dict[st
         return tuple(
             dataclasses.replace(
                 copy,
-                source=dataclasses.replace(copy.source, offsets=tuple(substitute(o, shifted) for o in copy.source.offsets)),
+                source=dataclasses.replace(
+                    copy.source, offsets=tuple(substitute(o, shifted) for o in copy.source.offsets)
+                ),
                 target_stage=iteration - loop.start,
                 asynchronous=asynchronous,
             )
