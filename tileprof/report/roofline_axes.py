@@ -1,4 +1,4 @@
-"""What the roofline on a page and the roofline on paper share: axis ranges, marks, names of ceilings.
+"""Scales and words of a roofline: axis ranges, marks, names of ceilings.
 
 Ranges always come from the points and the ridges, never from constants, so that no line ends short of a point.
 """
@@ -54,7 +54,7 @@ def axes(roofline: Roofline) -> Axes | None:
     ys = [mark.y for mark in marks(roofline)] + [peak.value for peak in roofline.peaks]
     if not ys:
         return None
-    x0, x1 = min(xs) / 2.5, max(xs) * 4
+    x0, x1 = min(xs) / 2.5, max(xs) * 8
     low = min(ys)
     for bandwidth in roofline.bandwidths:
         low = min(low, bandwidth.value * min(point.intensity for point in roofline.points))

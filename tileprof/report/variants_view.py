@@ -43,6 +43,11 @@ class VariantRow:
     section: str = ""
     p: int | None = None
 
+    @property
+    def absent(self) -> bool:
+        """Whether no variant knows this."""
+        return all(cell.absent for cell in self.cells)
+
 
 @dataclass(frozen=True, slots=True)
 class MixSlice:
