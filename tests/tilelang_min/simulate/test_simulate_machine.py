@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from thread_programs import Build, copy_through_shared, f32, mark, mma_tile, simt_gemm, store
+from thread_programs import Build, copy_through_shared, f32, mark, mma_gemm, mma_tile, simt_gemm, store
 
 from tilelang_min import targets
 from tilelang_min.errors import SimulationError
@@ -145,3 +145,45 @@ def test_speed_of_a_float32_product() -> None:
     """64x64 tile, 256 threads, K = 1024, counted and checked: 0.15 to 0.4 s here; bound for slow machines."""
     a, b = (RNG.standard_normal((1024, 1024)).astype(np.float32) for _ in range(2))
     assert seconds(simt_gemm(1024), {"A": a, "B": b}, (1, 1, 0)) < 1.5
+
+
+def test_pipelined_float16_product() -> None:
+    """Two blocks of a pipelined mma.sync product with full K, and the counts of one stage derived by hand."""
+    a, b = (RNG.standard_normal((256, 256)).astype(np.float16) for _ in range(2))
+    for stages in (1, 2, 3):
+        result = simulate(mma_gemm(256, stages), {"A": a, "B": b}, blocks=[(1, 0, 0), (1, 1, 0)])
+        expected = a.astype(np.float64) @ b[:, 128:].astype(np.float64)
+        assert np.abs(result.outputs["C"][:, 128:] - expected).max() < 1e-4
+        assert result.executed[3]["matrix"] == 2 * 4 * 8 * 64  # blocks, warps, tiles of K, mma of a warp
+        for tile in ("A_shared", "B_shared"):
+            (loads,) = [c for c in result.counts if c.access == "ldmatrix" and c.buffer == tile]
+            # Rows of 40 and 136 halves: 80 and 272 bytes, so 8 rows fall on 8 distinct 16-byte chunks of 128.
+            assert (loads.requests, loads.transactions, loads.ways) == (2 * 4 * 8 * 8, 4 * 2 * 4 * 8 * 8, 1)
+
+
+def test_pipeline_without_its_barriers_is_found() -> None:
+    """Dropping either barrier of the loop lets a copy overwrite a tile that another thread still reads, or the reverse."""
+    from tvm import tirx
+    from tvm_ffi import structural_map
+
+    a, b = (RNG.standard_normal((256, 256)).astype(np.float16) for _ in range(2))
+    program = mma_gemm(256, 2)
+    for victim in range(2):
+        seen = [-1]
+
+        def drop(node: Any, seen: list[int] = seen, victim: int = victim) -> Any:
+            if "tvm_storage_sync" not in str(node.value):
+                return node
+            seen[0] += 1
+            return tirx.Evaluate(0) if seen[0] == victim else node
+
+        body = structural_map(program.function.body, (tirx.Evaluate, drop))
+        assert seen[0] == 1
+        with pytest.raises(SimulationError, match="race on shared memory"):
+            simulate(replace(program, function=program.function.with_body(body)), {"A": a, "B": b}, blocks=[(0, 0, 0)])
+
+
+def test_speed_of_a_float16_product() -> None:
+    """128x128x32 tiles, 32 iterations, counted and checked: 0.1 to 0.3 s here; bound for slow machines."""
+    a, b = (RNG.standard_normal((1024, 1024)).astype(np.float16) for _ in range(2))
+    assert seconds(mma_gemm(1024), {"A": a, "B": b}, (3, 4, 0)) < 1.0

@@ -312,3 +312,66 @@ def simt_gemm(size: int = 1024, micro: int = 4, target: str = "cuda:sm_80") -> T
         loop(m, micro, *write, unroll=True),
         locals=[a, bb, c],
     )
+
+
+def mma_gemm(size: int = 1024, stages: int = 2, pad: int = 8) -> ThreadProgram:
+    """C = A B, float16 to float32: 128x128x32 tiles, 4 warps of 64x64, cp.async ``stages - 1`` tiles ahead.
+
+    Operations: 1 copy A, 2 copy B, 3 product, 4 result.
+    """
+    b = Build(grid=(size // 128, size // 128, 1), threads=128)
+    a_in, b_in = b.parameter("A", "float16", (size, size)), b.parameter("B", "float16", (size, size))
+    out = b.parameter("C", "float32", (size, size), "out")
+    a_row, b_row, tiles = 32 + pad, 128 + pad, size // 32
+    a_tile = b.shared("A_shared", "float16", stages * 128 * a_row)
+    b_tile = b.shared("B_shared", "float16", stages * 32 * b_row)
+    a, bb, c = local("a", 16, "uint32"), local("b", 16, "uint32"), local("c", 128)
+    tx, lane, warp_m, warp_n = b.tx, b.tx % 32, b.tx // 64, b.tx // 32 % 2
+
+    def copies(tile: Any, number: int) -> list[Any]:
+        p, q = var(f"p{number}"), var(f"q{number}")
+        a_at, b_at = p * 128 + tx, q * 128 + tx
+        slot = tirx.floormod(tile, stages)
+        a_to = slot * (128 * a_row) + a_at // 4 * a_row + a_at % 4 * 8
+        b_to = slot * (32 * b_row) + b_at // 16 * b_row + b_at % 16 * 8
+        a_from = (b.by * 128 + a_at // 4) * size + tile * 32 + a_at % 4 * 8
+        b_from = (tile * 32 + b_at // 16) * size + b.bx * 128 + b_at % 16 * 8
+        return [
+            *(mark(1), loop(p, 4, instruction(CG16, a_tile.ptr_to([a_to]), a_in.ptr_to([a_from]), 16), unroll=True)),
+            *(mark(2), loop(q, 4, instruction(CG16, b_tile.ptr_to([b_to]), b_in.ptr_to([b_from]), 16), unroll=True)),
+            commit(),
+        ]
+
+    ko, kk, f, g, m, n, z, w = (var(name) for name in ("ko", "kk", "f", "g", "m", "n", "z", "w"))
+    slot = tirx.floormod(ko, stages)
+    a_at = slot * (128 * a_row) + (warp_m * 64 + f * 16 + lane % 16) * a_row + kk * 16 + lane // 16 * 8
+    b_at = slot * (32 * b_row) + (kk * 16 + lane % 16) * b_row + warp_n * 64 + g * 16 + lane // 16 * 8
+    acc = [c[(m * 8 + n) * 4 + item] for item in range(4)]
+    product = instruction(MMA, *acc, *(a[m * 4 + i] for i in range(4)), bb[n * 2], bb[n * 2 + 1], *acc)
+    load_a = instruction(LDMATRIX_X4, *(a[f * 4 + i] for i in range(4)), a_tile.ptr_to([a_at]))
+    load_b = instruction(LDMATRIX_X4_TRANS, *(bb[g * 4 + i] for i in range(4)), b_tile.ptr_to([b_at]))
+    multiply = loop(
+        kk,
+        2,
+        loop(f, 4, load_a, unroll=True),
+        loop(g, 4, load_b, unroll=True),
+        loop(m, 4, loop(n, 8, product, unroll=True), unroll=True),
+        unroll=True,
+    )
+    fragment, half = w // 2, w % 2
+    row = b.by * 128 + warp_m * 64 + fragment // 8 * 16 + half * 8 + lane // 4
+    column = b.bx * 128 + warp_n * 64 + fragment % 8 * 8 + lane % 4 * 2
+    ahead = stages - 1
+    return b.program(
+        *(mark(3), loop(z, 128, store(c, f32(0.0), z), unroll=True)),
+        *(statement for s in range(ahead) for statement in copies(i32(s), s)),
+        loop(
+            ko,
+            tiles,
+            when(ko + ahead < tiles, *copies(ko + ahead, ahead), other=sequence(mark(2), commit())),
+            *(mark(2), wait(ahead), barrier(), mark(3), multiply, barrier()),
+        ),
+        mark(4),
+        loop(w, 64, store(out, load(c, w * 2, 2), row * size + column, 2), unroll=True),
+        locals=[a, bb, c],
+    )
