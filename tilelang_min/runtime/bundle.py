@@ -117,7 +117,7 @@ class Bundle:
             buffer = io.BytesIO()
             with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
                 for name, data in content.items():
-                    archive.writestr(zipfile.ZipInfo(name), data)
+                    archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
             descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tlk-")
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(buffer.getvalue())
