@@ -177,8 +177,10 @@ def _sums(instructions: Iterable[MeasuredInstruction], find: Finder) -> dict[Key
         operation = find(instruction)
         how = access(instruction.text, instruction.memory)
         for name, value in instruction.values.items():
-            kind = (how.kind if how is not None else OTHER) if name in _PER_ACCESS else None
-            sums[name, operation, kind] += value
+            if name not in _PER_ACCESS:
+                sums[name, operation, None] += value
+            elif how is not None or value:
+                sums[name, operation, how.kind if how is not None else OTHER] += value
         executed = instruction.values.get("executed.instructions")
         for name, space in _REQUESTS.items():
             if how is not None and space in how.spaces and executed is not None:

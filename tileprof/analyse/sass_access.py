@@ -51,8 +51,11 @@ def mnemonic(text: str) -> str:
 def access(text: str, memory: int | None = None) -> Access | None:
     """The access of an instruction, or None where it accesses neither shared nor global memory.
 
-    ``memory`` is the profiler's bit mask of memories reached, which decides generic loads and stores.
+    ``memory`` is the profiler's bit mask of memories reached, which decides generic loads and stores.  What is predicated on
+    ``!PT`` never accesses anything: ptxas puts ``@!PT LDS RZ, [RZ]`` before asynchronous copies.
     """
+    if text.lstrip().startswith("@!PT "):
+        return None
     code = opcode(text)
     base = code.partition(".")[0]
     if base == "LDGSTS":

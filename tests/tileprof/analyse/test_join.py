@@ -186,6 +186,8 @@ def test_asynchronous_copies_and_ldmatrix(ncu_sample: Sample) -> None:
     assert real == {"cp_async_bypass": 14592, "ldmatrix": 19968, "load": 6144, "store": 4608, None: 45312}
     conflicts = {key[2]: value for key, value in table(joined.metrics, "shared.conflicts").items()}
     assert conflicts == {"cp_async_bypass": 7296, "ldmatrix": 0, "load": 3072, "store": 0, None: 10368}
+    requests = {key[2]: value for key, value in table(joined.metrics, "shared.requests").items()}
+    assert requests["load"] == 16 * 48, "16 LDS.128 in each of 48 warps; @!PT LDS RZ, [RZ] is no access"
     sectors = {key[2]: value for key, value in table(joined.metrics, "global.sectors").items()}
     assert set(sectors) == {"cp_async_bypass", "load", "store", None}
     assert sectors[None] == 32256
@@ -223,6 +225,7 @@ def test_an_interrupted_launch_is_not_joined(ncu_sample: Sample, listing: dict[s
         ("@UP0 RED.E.ADD.STRONG.GPU [R2], R3", None, Access("atomic", ("global",))),
         ("LD.E R4, [R2]", 16, Access("load", ("shared",))),
         ("LD.E R4, [R2]", 0, None),
+        ("@!PT LDS RZ, [RZ]", None, None),
         ("LDL R1, [R2]", 8, None),
         ("LDC R1, c[0x0][0x28]", None, None),
         ("HMMA.16816.F32 R4, R8, R12, R4", None, None),
