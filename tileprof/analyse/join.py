@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -60,12 +61,13 @@ class Joined:
 def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
     """Every complete launch of a bundle's kernel in a report, joined with the bundle's listing and operations.
 
-    Raises :class:`ProfileFormatError` where the report has no complete launch of that kernel or the bundle no listing.
+    ``bundle`` is a directory or a zip file.  Variants of a kernel share its symbol: where some launches ran the bundle's very
+    binary, only those are taken.  Raises :class:`ProfileFormatError` where the report has no complete launch of that kernel or
+    the bundle no listing.
     """
     try:
-        kernel = json.loads((bundle / "kernel.json").read_text(encoding="utf-8"))
-        listing = json.loads((bundle / "listing.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        kernel, listing = (json.loads(_member(bundle, name)) for name in ("kernel.json", "listing.json"))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
     launches = [profile for profile in report.of_symbol(kernel["symbol"]) if profile.complete]
     if not launches:
@@ -74,7 +76,17 @@ def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
             f"the report has no complete launch of kernel {kernel['symbol']}; it has {others}",
             remedy="profile the program that launches this bundle, and let it end",
         )
-    return [join(profile, kernel, listing) for profile in launches]
+    joined = [join(profile, kernel, listing) for profile in launches]
+    same = [one for one, profile in zip(joined, launches, strict=True) if not _differences(profile, kernel)]
+    return [one for one in same if one.key == "offset"] or same or joined
+
+
+def _member(bundle: Path, name: str) -> bytes:
+    """A file of a bundle that is a directory or a zip file."""
+    if bundle.is_dir():
+        return (bundle / name).read_bytes()
+    with zipfile.ZipFile(bundle) as archive:
+        return archive.read(name)
 
 
 def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]) -> Joined:
@@ -106,8 +118,15 @@ def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]
     return Joined(tuple(metrics), key, agreement, attributed, tuple(notes))
 
 
-def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
-    """What says that the profiled launch was not the one the bundle describes."""
+_FACTS = {
+    "registers.per_thread": "registers_per_thread",
+    "shared.static_bytes": "shared_bytes_static",
+    "shared.dynamic_bytes": "shared_bytes_dynamic",
+}
+
+
+def _differences(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
+    """What says that the profiled launch was not the one the bundle describes; unknown facts say nothing."""
     notes: list[str] = []
     grid, threads = tuple(kernel["grid"]), kernel["threads"]
     if profile.grid is not None and profile.grid != grid:
@@ -116,6 +135,19 @@ def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
         )
     if profile.block is not None and profile.block != (threads, 1, 1):
         notes.append(f"the profiled launch has blocks of {profile.block} threads, the bundle {threads}")
+    measured = {metric.metric: metric.value for metric in profile.metrics}
+    metadata = kernel.get("metadata") or {}
+    for metric, field in _FACTS.items():
+        here, there = measured.get(metric), metadata.get(field)
+        if here is not None and there is not None and here != there:
+            notes.append(
+                f"{metric} of the profiled launch is {here:.0f}, of the bundle {there}: this is another binary"
+            )
+    return notes
+
+
+def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
+    notes = _differences(profile, kernel)
     if profile.missing:
         notes.append(f"counters without a value, treated as missing: {', '.join(profile.missing)}")
     return notes

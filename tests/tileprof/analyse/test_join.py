@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,20 @@ def test_another_launch_is_noted(profile: KernelProfile, listing: dict[str, Any]
     assert "128" in joined.notes[1]
 
 
+def test_resources_tell_variants_apart_whose_opcodes_are_the_same(
+    report: NcuReport, profile: KernelProfile, listing: dict[str, Any], tmp_path: Path
+) -> None:
+    """conf_kernel<2>, <4> and <8> have the same opcodes and differ in constants and in shared memory."""
+    same = tuple(dataclasses.replace(kernel, symbol=profile.symbol) for kernel in report.kernels)
+    (tmp_path / "listing.json").write_text(json.dumps(listing))
+    for shared_bytes, transactions in ((8192, 4259840), (32768, 17039360)):
+        kernel = {**KERNEL, "metadata": {"shared_bytes_static": shared_bytes, "registers_per_thread": 23}}
+        (tmp_path / "kernel.json").write_text(json.dumps(kernel))
+        (joined,) = join_bundle(dataclasses.replace(report, kernels=same), tmp_path)
+        assert joined.key == "offset"
+        assert table(joined.metrics, "shared.transactions")[None, None, None] == transactions
+
+
 def test_two_candidate_buffers_are_not_guessed(profile: KernelProfile, listing: dict[str, Any]) -> None:
     kernel = copy.deepcopy(KERNEL)
     kernel["shared"].append({"name": "T"})
@@ -200,9 +215,29 @@ def test_from_a_bundle(report: NcuReport, listing: dict[str, Any], tmp_path: Pat
     (tmp_path / "listing.json").write_text(json.dumps(listing))
     (joined,) = join_bundle(report, tmp_path)
     assert joined.key == "offset"
+    with zipfile.ZipFile(tmp_path / "bundle.tlk", "w") as archive:
+        for name in ("kernel.json", "listing.json"):
+            archive.write(tmp_path / name, name)
+    assert join_bundle(report, tmp_path / "bundle.tlk") == [joined]
     (tmp_path / "kernel.json").write_text(json.dumps({**KERNEL, "symbol": "matmul"}))
     with pytest.raises(ProfileFormatError, match=r"no complete launch of kernel matmul; it has _Z11conf_kernelILi1"):
         join_bundle(report, tmp_path)
+
+
+def test_variants_that_share_a_symbol_are_told_apart(
+    report: NcuReport, profile: KernelProfile, listing: dict[str, Any], tmp_path: Path
+) -> None:
+    """All five kernels under one symbol: only the one whose instructions are the bundle's is taken."""
+    same = tuple(
+        dataclasses.replace(kernel, symbol=profile.symbol) for kernel in report.kernels if kernel.name[:4] != "void"
+    )
+    mixed = dataclasses.replace(report, kernels=(*same, profile))
+    (tmp_path / "kernel.json").write_text(json.dumps(KERNEL))
+    (tmp_path / "listing.json").write_text(json.dumps(listing))
+    joined = join_bundle(mixed, tmp_path)
+    assert len(same) == 1
+    assert [one.key for one in joined] == ["offset"]
+    assert table(joined[0].metrics, "stall.samples")[None, None, None] == 8478
 
 
 def test_an_interrupted_launch_is_not_joined(ncu_sample: Sample, listing: dict[str, Any], tmp_path: Path) -> None:
