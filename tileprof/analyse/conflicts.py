@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tileprof.analyse.figures import CaseFigures, Figure, total
+from tileprof.analyse.figures import UNATTRIBUTED, CaseFigures, Figure, total
 from tileprof.store.records import CaseResult
 
 METRICS = {
@@ -44,9 +44,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ConflictRow:
-    """One access of one operation.  ``buffer`` None: all buffers of the operation together (only measured so)."""
+    """One access of one operation.  ``buffer`` None: all buffers of the operation together (only measured so).
 
-    operation: int
+    ``operation`` None: what was measured and belongs to no operation.
+    """
+
+    operation: int | None
     label: str
     kind: str
     file: str
@@ -108,7 +111,16 @@ def conflict_rows(case: CaseResult) -> list[ConflictRow]:
                     subtotal=subtotal,
                 )
             )
-    return rows
+    return rows + _unattributed(figures)
+
+
+def _unattributed(figures: CaseFigures) -> list[ConflictRow]:
+    """A row for what the profiler counted on instructions that no operation owns; none where there is no such thing."""
+    found = {field: figures.unattributed(metric, "measured") for field, metric in METRICS.items()}
+    counts = _with_conflicts(Counts(**found))
+    if not counts.exists:
+        return []
+    return [ConflictRow(None, UNATTRIBUTED, UNATTRIBUTED, "", None, "", None, None, Counts(), counts, "known")]
 
 
 def _counts(figures: CaseFigures, kind: str, operation: int) -> dict[Place, Counts]:
@@ -138,7 +150,7 @@ def _joined(simulated: dict[Place, Counts], measured: dict[Place, Counts]) -> li
         grouped.setdefault(_family(place[1]), []).append(place)
     for family, places in grouped.items():
         for place in places:
-            rows.append((place, simulated[place], rest.pop(place, Counts()), False))
+            rows.append((place, simulated[place], _take(rest, place, places), False))
         loose = [place for place in rest if place[0] is None and _family(place[1]) == family]
         if loose:
             together = _sum(rest.pop(place) for place in loose)
@@ -148,6 +160,20 @@ def _joined(simulated: dict[Place, Counts], measured: dict[Place, Counts]) -> li
                 rows.append(((None, family), _sum(simulated[place] for place in places), together, True))
     rows.extend((place, Counts(), counts, False) for place, counts in rest.items())
     return rows
+
+
+def _take(measured: dict[Place, Counts], place: Place, places: list[Place]) -> Counts:
+    """Removes and returns what was measured at a place: the same buffer and access, else the same buffer and family of access.
+
+    The latter only where one simulated row of that family has the buffer.
+    """
+    if place in measured:
+        return measured.pop(place)
+    alone = sum(other[0] == place[0] for other in places) == 1
+    for other in measured:
+        if alone and place[0] is not None and other[0] == place[0] and _family(other[1]) == _family(place[1]):
+            return measured.pop(other)
+    return Counts()
 
 
 def _family(access: str | None) -> str | None:

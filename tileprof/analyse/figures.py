@@ -14,6 +14,9 @@ from typing import Any
 
 from tileprof.store.records import CaseResult, Metric, Provenance
 
+UNATTRIBUTED = "unattributed"
+"""Access of rows that hold what belongs to no operation."""
+
 Key = tuple[str, str, int | None, str | None, str | None]
 
 
@@ -67,14 +70,20 @@ class CaseFigures:
         own = self.exact(metric, kind, operation)
         if own is not None:
             return own
-        return total(self._figures[key] for key in self._by_operation.get((metric, kind, operation), ()))
+        keys = self._by_operation.get((metric, kind, operation), ())
+        return total(self._figures[key] for key in keys if operation is not None or key[4] != UNATTRIBUTED)
+
+    def unattributed(self, metric: str, kind: str) -> Figure | None:
+        """What was counted and belongs to no operation."""
+        return self.exact(metric, kind, None, None, UNATTRIBUTED)
 
     def of_case(self, metric: str, kind: str) -> Figure | None:
         """The figure of the whole kernel, or else the sum over its operations."""
         whole = self.of_operation(metric, kind, None)
         if whole is not None:
             return whole
-        return total(self.of_operation(metric, kind, operation) for operation in self.operations_with(metric, kind))
+        parts = [self.of_operation(metric, kind, operation) for operation in self.operations_with(metric, kind)]
+        return total([*parts, self.unattributed(metric, kind)])
 
     def operations_with(self, metric: str, kind: str) -> list[int]:
         """Ids of the operations that have this metric, ascending."""

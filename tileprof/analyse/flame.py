@@ -14,8 +14,6 @@ from tileprof.analyse.figures import CaseFigures, Figure, listing_provenance, st
 from tileprof.analyse.labels import targets, variant_labels
 from tileprof.store.records import CaseResult, Provenance, Run
 
-STALL = "stall."
-
 
 @dataclass(frozen=True, slots=True)
 class Mode:
@@ -40,7 +38,7 @@ MODES = (
     Mode("transactions", "Shared transactions", "shared.transactions", "simulated", "transactions",
          "passes that shared-memory accesses take by the bank rules"),
     Mode("sectors", "Global sectors", "global.sectors", "simulated", "sectors", "32-byte sectors that global accesses touch"),
-    Mode("stalls", "Stall samples", STALL, "measured", "samples", "samples of warps that could not issue, all reasons"),
+    Mode("samples", "Warp samples", "stall.samples", "measured", "samples", "samples of warps, whatever they waited for"),
     Mode("static", "Static instructions", "instructions", "static", "instructions", "instructions in the binary"),
 )  # fmt: skip
 """All modes, in the order in which they are offered."""
@@ -150,18 +148,11 @@ def _own_figures(
             return None if classes is None else Figure(sum(classes.values()), "instructions", provenance)
 
         return of_listing
-    if mode.id == "stalls":
-        reasons = sorted(name for name, kind in figures.names() if name.startswith(STALL) and kind == mode.kind)
-
-        def of_stalls(operation: int | None) -> Figure | None:
-            if operation is None:
-                return None
-            return total(figures.of_operation(reason, mode.kind, operation) for reason in reasons)
-
-        return of_stalls
 
     def of_metric(operation: int | None) -> Figure | None:
-        return None if operation is None else figures.of_operation(mode.metric, mode.kind, operation)
+        if operation is None:
+            return figures.unattributed(mode.metric, mode.kind)
+        return figures.of_operation(mode.metric, mode.kind, operation)
 
     return of_metric
 
@@ -174,7 +165,7 @@ def _whole_figure(case: CaseResult, figures: CaseFigures, mode: Mode) -> Figure 
             return None
         detail = f"median of {len(case.timing.samples_ns)} launches after {case.timing.warmup} for warm-up"
         return Figure(case.timing.median_ns, "ns", Provenance("measured", case.timing.method, "", detail))
-    if mode.id in ("static", "stalls"):
+    if mode.id == "static":
         return None
     return figures.of_operation(mode.metric, mode.kind, None)
 

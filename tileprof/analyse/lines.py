@@ -33,7 +33,7 @@ LINE_METRICS = (
     LineMetric("conflicts", "conflicts", "shared.conflicts", "simulated", "transactions above the ideal"),
     LineMetric("conflicts_measured", "conflicts", "shared.conflicts", "measured", "transactions above the ideal"),
     LineMetric("sectors", "sectors", "global.sectors", "simulated", "32-byte global sectors a launch"),
-    LineMetric("stalls", "stalls", "stall.", "measured", "samples of warps that could not issue"),
+    LineMetric("samples", "samples", "stall.samples", "measured", "samples of warps, whatever they waited for"),
 )
 """Columns that the source view can have, in order."""
 
@@ -56,14 +56,11 @@ def line_figures(case: CaseResult) -> list[LineFigures]:
     for operation in case.operations:
         place = (operation["location"]["file"], operation["location"]["line"])
         places.setdefault(place, []).append((operation["id"], operation["kind"]))
-    stalls = sorted(name for name, kind in figures.names() if name.startswith("stall.") and kind == "measured")
 
     def figure(column: LineMetric, operations: Iterable[int]) -> Figure | None:
         if column.id == "static":
             classes = [static[number] for number in operations if number in static]
             return Figure(sum(sum(c.values()) for c in classes), "instructions", provenance) if classes else None
-        if column.id == "stalls":
-            return total(figures.of_operation(name, column.kind, number) for number in operations for name in stalls)
         return total(figures.of_operation(column.metric, column.kind, number) for number in operations)
 
     lines = []

@@ -62,7 +62,10 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Everything about one target of a run."""
+    """Everything about one target of a run.
+
+    ``peaks`` are those that a case is held to (all, where no case is held to one); the rest is among ``other_ceilings``.
+    """
 
     target_name: str
     target: str
@@ -85,8 +88,6 @@ def roofline(run: Run, target_name: str, target: str) -> Roofline:
     ceilings = [c for c in run.ceilings if c.target in (target_name, target) and _positive(c.value)]
     bandwidths = tuple(c for c in ceilings if c.quantity == BANDWIDTH)
     peaks = tuple(sorted((c for c in ceilings if c.quantity == COMPUTE), key=lambda c: -c.value))
-    others = tuple(c for c in ceilings if c.quantity not in (BANDWIDTH, COMPUTE))
-    ridges = tuple(Ridge(b, p, ridge_intensity(b.value, p.value)) for b in bandwidths for p in peaks)
     points: list[Point] = []
     unplotted: list[Unplotted] = []
     for case in run.cases:
@@ -96,7 +97,11 @@ def roofline(run: Run, target_name: str, target: str) -> Roofline:
                 points.append(found)
             else:
                 unplotted.append(found)
-    return Roofline(target_name, target, bandwidths, peaks, others, ridges, tuple(points), tuple(unplotted))
+    used = [point.compute for point in points if point.compute is not None]
+    drawn = tuple(peak for peak in peaks if peak in used) or peaks
+    others = tuple(c for c in ceilings if c not in bandwidths and c not in drawn)
+    ridges = tuple(Ridge(b, p, ridge_intensity(b.value, p.value)) for b in bandwidths for p in drawn)
+    return Roofline(target_name, target, bandwidths, drawn, others, ridges, tuple(points), tuple(unplotted))
 
 
 def ridge_intensity(bytes_per_s: float, flops_per_s: float) -> float:

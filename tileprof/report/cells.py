@@ -11,6 +11,9 @@ from tileprof.analyse.figures import Figure
 from tileprof.report import numbers
 from tileprof.store.records import Provenance
 
+DOUBTFUL = ("out of range", "sum differs", "parts exceed whole")
+"""Flags of figures that are shown and not believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -52,5 +55,9 @@ class ProvenanceTable:
         return Cell(text, "" if exact == text else exact, self.number(provenance), provenance.kind, mark)
 
     def count(self, figure: Figure | None, mark: str = "") -> Cell:
-        """A figure as a full count."""
-        return ABSENT if figure is None else self.cell(numbers.count(figure.value), figure.provenance, mark=mark)
+        """A figure as a full count.  One that cannot be right is shown as it is, with its flag."""
+        if figure is None:
+            return ABSENT
+        if figure.flag in DOUBTFUL:
+            return self.cell(numbers.count(figure.value), figure.provenance, f"flagged: {figure.flag}", "flagged")
+        return self.cell(numbers.count(figure.value), figure.provenance, mark=mark)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tileprof.analyse.flame import FlameTree, Mode, Node
 from tileprof.report import numbers
-from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.cells import ABSENT, DOUBTFUL, Cell, ProvenanceTable
 from tileprof.report.words import words
 
 
@@ -107,7 +107,9 @@ def flame_table(tree: FlameTree, provenances: ProvenanceTable) -> FlameTable:
                 cells.append(ABSENT)
                 continue
             text = numbers.duration(figure.value) if mode.unit == "ns" else numbers.count(figure.value)
-            cells.append(Cell(text) if common else provenances.cell(text, figure.provenance))
+            doubt = f"flagged: {figure.flag}" if figure.flag in DOUBTFUL else ""
+            source = None if common else provenances.number(figure.provenance)
+            cells.append(Cell(text, doubt, source, mark="flagged" if doubt else ""))
         place = f":{node.line}" if node.line is not None else ""
         rows.append(FlameRow(depth, node.name, node.kind, place, tuple(cells)))
         stack.extend((child, depth + 1) for child in reversed(node.children))

@@ -67,7 +67,9 @@ def render(run: Run) -> str:
                 "source": roofline_view.roof_source(roof),
                 "dram": any(point.dram_intensity is not None for point in roof.points),
                 "others": [
-                    provenances.cell(numbers.si(c.value, "B/s"), c.provenance, numbers.count(c.value))
+                    provenances.cell(
+                        numbers.si(c.value, "FLOP/s" if c.unit_class else "B/s"), c.provenance, numbers.count(c.value)
+                    )
                     for c in roof.other_ceilings
                 ],
             }

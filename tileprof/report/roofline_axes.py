@@ -105,9 +105,12 @@ def bandwidth_label(ceiling: Ceiling) -> str:
 
 
 def machine_of(ceilings: Sequence[Ceiling]) -> str:
-    """Which machines the ceilings belong to: the datasheet's device, or the calibration."""
-    names = {ceiling.provenance.tool: None for ceiling in ceilings if ceiling.provenance.tool}
-    return ", ".join(names)
+    """Which machines the ceilings belong to: this one, or the datasheet's device."""
+    names = {
+        "this machine" if ceiling.provenance.kind == "measured" else ceiling.provenance.tool: None
+        for ceiling in ceilings
+    }
+    return ", ".join(name for name in names if name)
 
 
 def decades(low: float, high: float) -> list[float]:

@@ -332,4 +332,4 @@ def roof_source(roofline: Roofline) -> str:
     kinds = sorted({ceiling.provenance.kind for ceiling in ceilings})
     if not ceilings:
         return "no ceilings are known for this target"
-    return f"ceilings: {' and '.join(kinds)}, {machine_of(ceilings)}"
+    return f"ceilings: {' and '.join(kinds)}, {machine_of(ceilings)}".rstrip(", ")

@@ -11,7 +11,7 @@ from typing import Any
 from tileprof.analyse.labels import targets
 from tileprof.analyse.lines import LINE_METRICS, LineFigures, LineMetric, line_figures
 from tileprof.report import numbers
-from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.cells import ABSENT, DOUBTFUL, Cell, ProvenanceTable
 from tileprof.report.words import words
 from tileprof.store.records import CaseResult, Run
 
@@ -141,7 +141,8 @@ def _cells(
             continue
         top = max(other.figures[column.id].value for other in by_line.values() if column.id in other.figures)
         text = numbers.si(figure.value)
-        cell = provenances.cell(text, figure.provenance, numbers.count(figure.value))
+        doubt = f", flagged: {figure.flag}" if figure.flag in DOUBTFUL else ""
+        cell = provenances.cell(text, figure.provenance, numbers.count(figure.value) + doubt)
         found.append((cell, heat(figure.value, top)))
     return tuple(found)
 
