@@ -56,8 +56,7 @@ def profile(report: NcuReport) -> KernelProfile:
     return kernel
 
 
-@pytest.fixture
-def listing(profile: KernelProfile) -> dict[str, Any]:
+def listing_of(profile: KernelProfile) -> dict[str, Any]:
     """The listing a bundle would have: every instruction of the binary, lines of kernel.py attributed."""
     rows = [
         [i.text, opcode(i.text), "other", OPERATION_OF_LINE.get(i.line or 0) if (i.file or "").endswith("kernel.py") else 0,
@@ -65,6 +64,11 @@ def listing(profile: KernelProfile) -> dict[str, Any]:
         for i in profile.instructions
     ]  # fmt: skip
     return {"syntax": "sass", "columns": ["text", "opcode", "class", "operation", "line", "offset"], "rows": rows}
+
+
+@pytest.fixture
+def listing(profile: KernelProfile) -> dict[str, Any]:
+    return listing_of(profile)
 
 
 def table(metrics: tuple[Metric, ...], name: str) -> dict[tuple[int | None, str | None, str | None], float]:
@@ -164,16 +168,15 @@ def test_another_launch_is_noted(profile: KernelProfile, listing: dict[str, Any]
     assert "128" in joined.notes[1]
 
 
-def test_resources_tell_variants_apart_whose_opcodes_are_the_same(
-    report: NcuReport, profile: KernelProfile, listing: dict[str, Any], tmp_path: Path
-) -> None:
-    """conf_kernel<2>, <4> and <8> have the same opcodes and differ in constants and in shared memory."""
-    same = tuple(dataclasses.replace(kernel, symbol=profile.symbol) for kernel in report.kernels)
-    (tmp_path / "listing.json").write_text(json.dumps(listing))
-    for shared_bytes, transactions in ((8192, 4259840), (32768, 17039360)):
-        kernel = {**KERNEL, "metadata": {"shared_bytes_static": shared_bytes, "registers_per_thread": 23}}
-        (tmp_path / "kernel.json").write_text(json.dumps(kernel))
-        (joined,) = join_bundle(dataclasses.replace(report, kernels=same), tmp_path)
+def test_resources_tell_variants_apart_whose_opcodes_are_the_same(report: NcuReport, tmp_path: Path) -> None:
+    """conf_kernel<2> and <4> have the same opcodes, and differ in constants and in shared memory."""
+    two, four = report.kernels[1:3]
+    (tmp_path / "listing.json").write_text(json.dumps(listing_of(two)))
+    both = dataclasses.replace(report, kernels=(two, dataclasses.replace(four, symbol=two.symbol)))
+    for shared_bytes, transactions in ((8192, 4259840), (16384, 8519680)):
+        metadata = {"shared_bytes_static": shared_bytes, "registers_per_thread": 23}
+        (tmp_path / "kernel.json").write_text(json.dumps({**KERNEL, "symbol": two.symbol, "metadata": metadata}))
+        (joined,) = join_bundle(both, tmp_path)
         assert joined.key == "offset"
         assert table(joined.metrics, "shared.transactions")[None, None, None] == transactions
 
