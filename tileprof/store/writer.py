@@ -123,17 +123,19 @@ class RunStore:
             _add_texts(connection, number, case)
             _add_metrics(connection, number, case)
 
-    def keep_only(self, positions: dict[str, int], *, again: frozenset[str] = frozenset()) -> set[str]:
-        """For resuming: keep the cases whose hash is in ``positions``, at their new places, and drop all others.
+    def keep_only(
+        self, positions: dict[tuple[str, str], int], *, again: frozenset[str] = frozenset()
+    ) -> set[tuple[str, str]]:
+        """For resuming: keep the cases whose (id, hash) is in ``positions``, at their new places, and drop all others.
 
-        Cases with a status in ``again`` are dropped too.  Returns the hashes kept.
+        Cases with a status in ``again`` are dropped too.  Returns what is kept.
         """
         with self._transaction() as connection:
-            found = connection.execute("SELECT number, hash, status FROM cases").fetchall()
-            kept = {digest: number for number, digest, status in found if digest in positions and status not in again}
-            dropped = [(number,) for number, digest, _ in found if kept.get(digest) != number]
+            found = connection.execute("SELECT number, id, hash, status FROM cases").fetchall()
+            kept = {(i, digest): n for n, i, digest, status in found if (i, digest) in positions and status not in again}
+            dropped = [(number,) for number, *_ in found if number not in kept.values()]
             connection.executemany("DELETE FROM cases WHERE number = ?", dropped)
-            places = [(positions[digest], number) for digest, number in kept.items()]
+            places = [(positions[key], number) for key, number in kept.items()]
             connection.executemany("UPDATE cases SET position = ? WHERE number = ?", places)
         return set(kept)
 

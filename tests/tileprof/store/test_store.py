@@ -122,8 +122,9 @@ def test_resuming_keeps_what_is_still_wanted(tmp_path: Path) -> None:
         for number in range(4):
             store.add_case(replace(other(number), status="lost" if number == 3 else "ok"), number)
     with RunStore.open(path) as store:
-        wanted = {other(2).hash: 0, other(0).hash: 1, other(3).hash: 2, "ffff": 3}
-        assert store.keep_only(wanted, again=frozenset({"lost"})) == {other(2).hash, other(0).hash}
+        keys = [(other(number).id, other(number).hash) for number in (2, 0, 3)]
+        wanted = {**{key: place for place, key in enumerate(keys)}, ("case1", "changed"): 3}
+        assert store.keep_only(wanted, again=frozenset({"lost"})) == {keys[0], keys[1]}
     run = read_run(path)
     assert [case.id for case in run.cases] == ["case2", "case0"]
     assert run.cases[0].metrics == CASE.metrics

@@ -1,0 +1,79 @@
+"""The table at the end of a run, on standard output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tileprof.analyse.figures import CaseFigures, Figure
+from tileprof.report import numbers
+from tileprof.report.words import STATUS_WORDS
+from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
+
+_STYLES = {"ok": "green", "not_run": "dim", "invalid_measurement": "yellow"}
+_WIDE = 160  # columns of a console that is no terminal, where nothing should be cut
+
+
+def print_summary(run: Run, directory: Path, console: Console | None = None) -> None:
+    """Print one row a case, the failures with their reasons, and where the report is."""
+    console = console or Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDE)
+    console.print(_table(run))
+    for case in run.cases:
+        if case.status in FAILED_STATUSES or case.status == "invalid_measurement":
+            console.print(Text(f"{case.id}: {STATUS_WORDS.get(case.status, case.status)}", style="bold red"))
+            console.print(Text(f"  {case.reason}".replace("\n", "\n  ")))
+    for entry in run.unavailable:
+        remedy = f"; {entry.remedy}" if entry.remedy else ""
+        console.print(Text(f"not measured on {entry.target}: {entry.what}: {entry.why}{remedy}", style="dim"))
+    console.print(Text(str(directory / "index.html")))
+
+
+def _table(run: Run) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("case", overflow="fold")
+    for title in ("result", "time", "registers", "shared", "spills", "conflicts", "error"):
+        table.add_column(title, justify="left" if title == "result" else "right", no_wrap=True)
+    for case in run.cases:
+        table.add_row(*_row(case))
+    return table
+
+
+def _row(case: CaseResult) -> list[Text]:
+    figures = CaseFigures(case)
+    status = Text(STATUS_WORDS.get(case.status, case.status), style=_STYLES.get(case.status, "red"))
+    time = case.timing.median_ns if case.timing is not None and case.timing.samples_ns else None
+    shared = _sum(figures, "shared.static_bytes", "shared.dynamic_bytes")
+    spills = _sum(figures, "spill.store_bytes", "spill.load_bytes")
+    error = numbers.ABSENT if case.check is None else f"{case.check.max_rel_error:.1e}"
+    cells = [
+        numbers.duration(time),
+        numbers.count(_value(figures.of_case("registers.per_thread", "static"))),
+        numbers.byte_count(shared),
+        numbers.byte_count(spills),
+        _conflicts(figures),
+        error,
+    ]
+    return [Text(case.id), status, *(Text(cell) for cell in cells)]
+
+
+def _value(figure: Figure | None) -> float | None:
+    return None if figure is None else figure.value
+
+
+def _sum(figures: CaseFigures, *names: str) -> float | None:
+    values = [figure.value for name in names if (figure := figures.of_case(name, "static")) is not None]
+    return sum(values) if values else None
+
+
+def _conflicts(figures: CaseFigures) -> str:
+    """Shared-memory conflicts: measured where they were, else simulated, which is marked."""
+    measured = figures.of_case("shared.conflicts", "measured")
+    if measured is not None:
+        return numbers.count(measured.value)
+    simulated = figures.of_case("shared.conflicts", "simulated")
+    return numbers.ABSENT if simulated is None else f"~{numbers.count(simulated.value)}"

@@ -1,0 +1,208 @@
+"""``python -m tileprof.execute.compile_worker``: compiles, simulates and makes references, one case after the other.
+
+One process serves many cases, so that TVM is imported once.  It answers each request (a job as :meth:`Case.to_job`
+gives it, with ``do``, ``bundle_path``, ``temporary``, ``directory`` and ``seed``) with messages: ``stage``,
+``compiled``, ``reference``, ``analysed``, ``checked``, ``note``, and ``done`` or ``failed`` at the end.  It never
+launches a kernel.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tilelang_min as tilelang
+from tileprof.execute.kernel_source import KernelSourceError, describe_error, load_function
+from tileprof.execute.numerics import Numerics, ReferenceFailed, saved_reference
+from tileprof.launcher.channel import open_channel
+from tileprof.launcher.compare import compare, default_tolerance
+from tileprof.launcher.inputs import Array, make_arguments, poison, written
+from tileprof.workload.records import FunctionReference
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+"""Errors of writing that mean the run directory cannot be used any more."""
+
+Send = Callable[..., None]
+
+
+def compile_case(job: Mapping[str, Any]) -> tilelang.Kernel:
+    """The compiled kernel of a job.  Raises TileLangError, KernelSourceError, or what the author's factory raises."""
+    target = job["target"]
+    if job["bundle"]:
+        kernel = tilelang.load(job["bundle"])
+        if not kernel.target.name.startswith(target):
+            message = f"the bundle is for {kernel.target.name}, and the case's target is {target}"
+            raise KernelSourceError(message, remedy="restrict the kernel to fitting targets with `targets:`")
+        return kernel
+    factory = load_function(FunctionReference.from_json(job["source"]), job["directory"])
+    for_target = getattr(factory, "for_target", None)
+    if for_target is not None:
+        kernel = for_target(target)(**job["values"])
+    else:
+        made = factory(**job["values"])
+        kernel = made if isinstance(made, tilelang.Kernel) else tilelang.compile(made, target)
+    found: tilelang.Kernel = kernel
+    return found
+
+
+class CaseWorker:
+    """Works on one job and sends what comes out."""
+
+    def __init__(self, job: Mapping[str, Any], send: Send) -> None:
+        self.job = job
+        self.send = send
+
+    def run(self) -> None:
+        """All steps; the last message is ``done`` or ``failed``."""
+        try:
+            kernel = self.compile()
+            if kernel is None:
+                return
+            arguments, expected = self.prepare(kernel)
+            self.simulate(kernel, arguments, expected)
+            self.send("done")
+        except ReferenceFailed as error:
+            self.fail("crashed", str(error))
+        except KernelSourceError as error:
+            self.fail("compile_error", str(error))
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self.send("no_space", reason=f"{error.strerror}: {error.filename or self.job['bundle_path']}")
+
+    def fail(self, status: str, reason: str) -> None:
+        self.send("failed", status=status, reason=reason)
+
+    def compile(self) -> tilelang.Kernel | None:
+        """The kernel, saved as a bundle and described; None after a failure that was sent."""
+        self.send("stage", stage="compiling")
+        try:
+            kernel = compile_case(self.job)
+        except (KernelSourceError, OSError):
+            raise
+        except tilelang.errors.TileLangError as error:
+            self.fail("compile_error", str(error))
+            return None
+        except Exception as error:
+            traceback.print_exc()
+            source = self.job["source"] or {}
+            self.fail("compile_error", describe_error(error, source.get("file")))
+            return None
+        kernel.save(self.job["bundle_path"])
+        record = kernel.bundle_record()
+        self.send(
+            "compiled",
+            metadata=kernel.metadata.to_json(),
+            operations=[operation.to_json() for operation in kernel.operations],
+            sources=record.get("sources", {}),
+            generated=kernel.source(),
+            assembly=kernel.assembly(),
+            symbol=record["symbol"],
+            notes=list(record.get("notes", [])),
+            version=tilelang.__version__,
+        )
+        return kernel
+
+    def prepare(self, kernel: tilelang.Kernel) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Arguments for sample blocks and the expected outputs; the file for the launcher is announced."""
+        self.send("stage", stage="preparing inputs and reference")
+        parameters = kernel.bundle_record()["parameters"]
+        job = self.job
+        numerics = Numerics(job, parameters, job["directory"], int(job["seed"]))
+        path, expected, given = saved_reference(numerics, Path(job["temporary"]))
+        tolerance = job["tolerance"]
+        default = default_tolerance([parameter["dtype"] for parameter in parameters])
+        rtol, atol = (tolerance["rtol"], tolerance["atol"]) if tolerance else default
+        self.rtol, self.atol = rtol, atol
+        self.send("reference", path=str(path), inputs=numerics.kinds, rtol=rtol, atol=atol, outputs=sorted(expected))
+        arguments = make_arguments(parameters, numerics.kinds, numerics.seed, given)
+        for parameter in parameters:
+            if parameter["access"] == "out":
+                arguments[parameter["name"]] = poison(parameter["shape"], parameter["dtype"])
+        return arguments, expected
+
+    def simulate(self, kernel: tilelang.Kernel, arguments: dict[str, Array], expected: dict[str, Array]) -> None:
+        """Count a launch by sample blocks, and compare what those blocks wrote with the reference."""
+        self.send("stage", stage="simulating")
+        try:
+            analysis = kernel.analyse(*arguments.values())
+            outputs = dict(analysis.outputs)
+            blocks = [block for block, _ in analysis.classes]
+            x, y, z = kernel.metadata.grid
+            last = (x - 1, y - 1, z - 1)
+            if expected and last not in blocks:
+                values = {**arguments, **outputs}
+                outputs = kernel.simulate(*values.values(), blocks=[last], count=False).outputs
+                blocks.append(last)
+        except tilelang.errors.SimulationError as error:
+            if error.location is not None:  # a race or an access out of range, at a line of the author
+                self.send("program_error", reason=f"the simulator found an error in the program: {error}")
+            else:
+                self.send("note", text=f"not simulated: {error}")
+            return
+        except tilelang.errors.TileLangError as error:
+            self.send("note", text=f"not simulated: {error}")
+            return
+        kernel.save(self.job["bundle_path"])  # with the analysis in it
+        self.send("analysed", analysis=analysis.to_json(), blocks=len(blocks), of=_product(kernel.metadata.grid))
+        if expected:
+            self.check(kernel, arguments, outputs, expected, blocks)
+
+    def check(
+        self,
+        kernel: tilelang.Kernel,
+        arguments: dict[str, Array],
+        outputs: dict[str, Array],
+        expected: dict[str, Array],
+        blocks: list[tuple[int, int, int]],
+    ) -> None:
+        """Send the comparison of the elements that the simulated blocks wrote."""
+        masks = {name: written(arguments[name], outputs[name]) for name in expected}
+        comparison = compare(outputs, expected, self.rtol, self.atol, masks)
+        if comparison.compared == 0:
+            self.send("note", text="the simulated blocks wrote no element that the reference has")
+            return
+        total = _product(kernel.metadata.grid)
+        shown = ", ".join(str(block) for block in blocks[:8]) + (", ..." if len(blocks) > 8 else "")
+        self.send(
+            "checked",
+            ok=comparison.ok,
+            max_abs_error=comparison.max_abs_error,
+            max_rel_error=comparison.max_rel_error,
+            rtol=self.rtol,
+            atol=self.atol,
+            worst=comparison.worst,
+            scope=f"simulated blocks {shown} of {total}: {comparison.compared} elements",
+        )
+
+
+def _product(grid: tuple[int, ...]) -> int:
+    count = 1
+    for extent in grid:
+        count *= extent
+    return count
+
+
+def main() -> int:
+    """Serve requests until the parent closes the channel."""
+    channel = open_channel()
+    importlib.import_module("tvm")  # now, so that its seconds are not counted as those of the first case
+    channel.send("ready")
+    while (job := channel.receive()) is not None:
+        try:
+            CaseWorker(job, channel.send).run()
+        except MemoryError:
+            channel.send("failed", status="crashed", reason="not enough memory to compile or simulate this case")
+        except Exception as error:
+            traceback.print_exc()
+            channel.send("failed", status="crashed", reason=f"the compile worker failed: {describe_error(error)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""Builds the result of one case from the messages of the processes that worked on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tileprof.collect.simulator import simulated_metrics
+from tileprof.collect.timer import timing_metrics, timing_of
+from tileprof.metrics import metadata_metrics
+from tileprof.store.records import CaseResult, Check, Metric, Timing
+from tileprof.workload.records import Case
+
+_MOST_REASON = 4000
+
+
+class Paths:
+    """Makes paths in texts relative to the workload, so that results name no user and compare between machines."""
+
+    def __init__(self, *folders: Path) -> None:
+        self._prefixes = sorted({f"{folder}/" for folder in folders}, key=len, reverse=True)
+
+    def clean(self, text: str) -> str:
+        """``text`` with the folders' prefixes removed."""
+        for prefix in self._prefixes:
+            text = text.replace(prefix, "")
+        home = str(Path.home())
+        return text.replace(f"{home}/", "~/") if len(home) > 1 else text
+
+
+@dataclass
+class CaseBuilder:
+    """Collects what is known about a case; ``build`` gives the record.
+
+    The first failure decides ``status``; later messages still add what they know.
+    """
+
+    case: Case
+    position: int
+    paths: Paths
+    bundle: str
+    status: str | None = None
+    reason: str = ""
+    compiled: dict[str, Any] | None = None
+    reference: dict[str, Any] | None = None
+    check: Check | None = None
+    timing: Timing | None = None
+    metrics: list[Metric] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stage: str = "waiting"
+    seconds: float = 0.0
+    _started: float | None = None
+
+    def begin(self) -> None:
+        """A process starts to work on the case."""
+        self._started = time.monotonic()
+
+    def end(self) -> None:
+        """It stopped."""
+        if self._started is not None:
+            self.seconds += time.monotonic() - self._started
+            self._started = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a failure has been noted."""
+        return self.status is not None
+
+    def fail(self, status: str, reason: str) -> None:
+        """Note a failure; the first one counts, a later one becomes a note."""
+        text = self.paths.clean(reason)[:_MOST_REASON]
+        if self.status is None:
+            self.status, self.reason = status, text
+        else:
+            self.note(f"{status}: {text}")
+
+    def note(self, text: str) -> None:
+        """Add a remark for the report, each once."""
+        cleaned = self.paths.clean(text)
+        if cleaned not in self.notes:
+            self.notes.append(cleaned)
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Take one message of a worker or a launcher."""
+        kind = message["type"]
+        handler = getattr(self, f"_take_{kind}", None)
+        if handler is not None:
+            handler(message)
+
+    def _take_stage(self, message: Mapping[str, Any]) -> None:
+        self.stage = message["stage"]
+
+    def _take_compiled(self, message: Mapping[str, Any]) -> None:
+        self.compiled = dict(message)
+        self.metrics += metadata_metrics(message["metadata"], message["version"])
+        for note in message["notes"]:
+            self.note(note)
+
+    def _take_reference(self, message: Mapping[str, Any]) -> None:
+        self.reference = dict(message)
+        if not message["outputs"]:
+            self.note("no reference: results were not checked")
+
+    def _take_analysed(self, message: Mapping[str, Any]) -> None:
+        version = self.compiled["version"] if self.compiled else ""
+        self.metrics += simulated_metrics(message["analysis"], version, message["blocks"], message["of"])
+        for note in message["analysis"].get("notes", []):
+            self.note(note)
+
+    def _take_checked(self, message: Mapping[str, Any]) -> None:
+        """Comparison of simulated blocks; one of a whole launch replaces it."""
+        self._set_check(message, message["scope"], message["rtol"], message["atol"])
+
+    def _take_check(self, message: Mapping[str, Any]) -> None:
+        """Comparison of a launch on the device."""
+        reference = self.reference or {}
+        self._set_check(message, "all", reference.get("rtol", 0.0), reference.get("atol", 0.0))
+
+    def _set_check(self, message: Mapping[str, Any], scope: str, rtol: float, atol: float) -> None:
+        self.check = Check(message["ok"], message["max_abs_error"], message["max_rel_error"], rtol, atol, scope)
+        if not message["ok"]:
+            what = "the launch" if scope == "all" else "the simulation"
+            self.fail(
+                "incorrect",
+                f"{what} differs from the reference by up to {message['max_abs_error']:.3g} "
+                f"(allowed {atol:g} + {rtol:g} |reference|): {message['worst']}",
+            )
+
+    def _take_program_error(self, message: Mapping[str, Any]) -> None:
+        self.fail("incorrect", message["reason"])
+
+    def _take_note(self, message: Mapping[str, Any]) -> None:
+        self.note(message["text"])
+
+    def _take_failed(self, message: Mapping[str, Any]) -> None:
+        self.fail(message.get("status", "crashed"), message["reason"])
+
+    def _take_timed(self, message: Mapping[str, Any]) -> None:
+        self.timing = timing_of(message)
+        self.metrics += timing_metrics(self.timing)
+
+    def build(self) -> CaseResult:
+        """The finished record; without a failure its status is ``ok``."""
+        case, compiled = self.case, self.compiled or {}
+        clean = self.paths.clean
+        operations = []
+        for operation in compiled.get("operations", []):
+            location = dict(operation["location"])
+            location["file"] = clean(location["file"])
+            operations.append({**operation, "location": location})
+        return CaseResult(
+            id=case.id,
+            hash=case.hash,
+            kernel=case.kernel.name,
+            target_name=case.target.name,
+            target=case.target.target,
+            args=case.args,
+            shape=dict(case.shape),
+            tiles=case.tiles,
+            status=self.status or "ok",
+            reason=self.reason,
+            metadata=compiled.get("metadata"),
+            operations=tuple(operations),
+            sources={clean(name): text for name, text in compiled.get("sources", {}).items()},
+            generated=clean(compiled.get("generated", "")),
+            assembly=clean(compiled.get("assembly", "")),
+            bundle=self.bundle if compiled else None,
+            metrics=tuple(self.metrics),
+            timing=self.timing,
+            check=self.check,
+            notes=tuple(self.notes),
+            seconds=self.seconds,
+        )

@@ -1,0 +1,171 @@
+"""One run from a workload file to a finished store: load, expand, plan, claim the directory, sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tileprof import __version__
+from tileprof.collect import ncu
+from tileprof.collect.ceilings import ceilings
+from tileprof.errors import UsageError
+from tileprof.execute.progress import Progress
+from tileprof.execute.results import Paths
+from tileprof.execute.sweep import Executor, Sweep
+from tileprof.plan.machine import Machine, probe
+from tileprof.plan.plan import Plan, make_plan
+from tileprof.store.directory import RunDirectory
+from tileprof.store.reader import read_header
+from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
+from tileprof.store.writer import RunStore
+from tileprof.workload import Case, Workload, expand_cases, load_workload
+from tileprof.workload.problems import unknown
+
+MOST_CASES = 10_000
+"""Cases that run without being confirmed."""
+
+RUN_AGAIN = frozenset({"lost", "invalid_measurement"})
+"""Results that a resumed run does not keep: their cause was passing."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line asks for."""
+
+    workload: Path
+    output: Path | None = None
+    targets: tuple[str, ...] = ()
+    profilers: tuple[str, ...] = ()
+    executor: str = "local:1"
+    yes: bool = False
+    resume: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to start: nothing has been written yet."""
+
+    options: RunOptions
+    workload: Workload
+    cases: tuple[Case, ...]
+    plan: Plan
+    machine: Machine
+    executor: Executor
+
+    @property
+    def directory(self) -> Path:
+        """Where the run goes."""
+        return self.options.output or Path("runs") / self.workload.name
+
+
+def parse_executor(text: str) -> Executor:
+    """``inline``, ``local:N``; raises UsageError for what is not there yet or makes no sense."""
+    kind, _, detail = text.partition(":")
+    if kind == "inline" and not detail:
+        return Executor(compilers=1, overlapping=False)
+    if kind == "local" and detail.isdigit() and 1 <= int(detail) <= 256:
+        return Executor(compilers=int(detail))
+    if kind == "dask":
+        raise UsageError("--executor dask is not there yet", remedy="use inline or local:N")
+    raise UsageError(f"--executor takes inline, local:N or dask:ADDRESS, not {text!r}", remedy="for example local:2")
+
+
+def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
+    """Load and check everything that can be checked without running.  Raises WorkloadError, UsageError, ProfilerUnavailable."""
+    if options.resume and options.force:
+        raise UsageError("--resume and --force exclude each other")
+    executor = parse_executor(options.executor)
+    workload = load_workload(options.workload)
+    for name in options.targets:
+        if name not in workload.targets:
+            raise UsageError(
+                unknown("target", name, workload.targets), remedy=f"targets are named in {options.workload}"
+            )
+    cases = expand_cases(workload, options.targets or None)
+    if not cases:
+        raise UsageError(f"no kernel of {options.workload} runs on {', '.join(options.targets)}")
+    used = {case.target.name for case in cases}
+    names = tuple(name for name in workload.targets if name in used)
+    machine = machine or probe()
+    plan = make_plan(workload, names, machine, options.profilers, {"ncu": ncu.available})
+    return Prepared(options, workload, tuple(cases), plan, machine, executor)
+
+
+def check_count(prepared: Prepared) -> None:
+    """Raise UsageError for more than MOST_CASES cases that were not confirmed."""
+    count = len(prepared.cases)
+    if count > MOST_CASES and not prepared.options.yes:
+        raise UsageError(
+            f"the workload has {count:,} cases, more than {MOST_CASES:,}",
+            remedy="confirm with --yes, or shorten its axes; --dry-run lists the cases",
+        )
+
+
+def now() -> str:
+    """This moment as ISO 8601 in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def run_prepared(prepared: Prepared, progress: Progress) -> None:
+    """Run all cases that are not finished yet, storing each as it ends.
+
+    Raises StoreError where the directory cannot be used, and lets KeyboardInterrupt through; finished cases are kept.
+    """
+    check_count(prepared)
+    workload, options = prepared.workload, prepared.options
+    with RunDirectory(prepared.directory, force=options.force, resume=options.resume) as directory:
+        started = now()
+        if directory.resumed:
+            started = read_header(directory.store).get("started", started)
+            store = RunStore.open(directory.store)
+        else:
+            store = RunStore.create(directory.store)
+        with store:
+            store.write_header(_header(prepared, started))
+            positions = {(case.id, case.hash): index for index, case in enumerate(prepared.cases)}
+            kept = store.keep_only(positions, again=RUN_AGAIN) if directory.resumed else set()
+            waiting = [(index, case) for index, case in enumerate(prepared.cases) if (case.id, case.hash) not in kept]
+            store.set_unavailable(prepared.plan.unavailable)
+            store.add_ceilings(_datasheet_ceilings(prepared.cases))
+            progress.begin(len(prepared.cases), len(kept))
+            paths = Paths(workload.directory, Path.cwd())
+            sweep = Sweep(workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths)
+            try:
+                sweep.run()
+            finally:
+                progress.end()
+            if sweep.unavailable:
+                store.set_unavailable([*prepared.plan.unavailable, *sweep.unavailable])
+            store.finish(now())
+
+
+def _header(prepared: Prepared, started: str) -> Run:
+    """The run without its cases."""
+    workload = prepared.workload
+    return Run(
+        name=workload.name,
+        description=workload.description,
+        workload_file=workload.file,
+        version=__version__,
+        started=started,
+        finished=None,
+        machine=prepared.machine.to_json(),
+        cases=(),
+    )
+
+
+def _datasheet_ceilings(cases: Sequence[Case]) -> list[Ceiling]:
+    """Ceilings of the GPUs that the cases are for."""
+    names = dict.fromkeys(c.target.target for c in cases if c.target.kind != "cpu" and c.target.unsupported is None)
+    return [ceiling for name in names for ceiling in ceilings(name)]
+
+
+def exit_status(results: Sequence[CaseResult]) -> int:
+    """4 where a case failed, else 3 where a measurement is invalid, else 0."""
+    statuses = {result.status for result in results}
+    if statuses & set(FAILED_STATUSES):
+        return 4
+    return 3 if "invalid_measurement" in statuses else 0

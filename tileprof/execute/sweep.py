@@ -1,0 +1,272 @@
+"""Runs the cases of a workload: compile lanes feed a launch lane, and what is finished is stored at once.
+
+While a case is timed, the compile lanes are paused, so that the processors are quiet.  The sweep goes on past every
+failure of a case; it ends early only when the store cannot be written or the user interrupts it, and then keeps what is
+finished.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tileprof.execute.lanes import Lane, Stopped
+from tileprof.execute.profiled import profile_with_ncu
+from tileprof.execute.progress import Progress
+from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.plan.plan import Plan, TargetPlan
+from tileprof.store.codec import ceiling_from_json
+from tileprof.store.directory import RunDirectory
+from tileprof.store.records import CaseResult, Ceiling, Unavailable
+from tileprof.store.writer import RunStore
+from tileprof.workload.records import Case, Workload
+
+_POLL_S = 0.2
+
+COMPILER = "tileprof.execute.compile_worker"
+LAUNCHER = "tileprof.launcher"
+QUIET_STAGES = ("timing", "measuring ceilings")
+"""Stages of the launcher during which nothing else may use the processors."""
+
+Item = CaseBuilder | None  # None ends a lane
+Outcome = CaseBuilder | list[Ceiling] | BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """How many compile lanes there are, and whether compiling and launching take turns."""
+
+    compilers: int = 1
+    overlapping: bool = True
+
+
+class Sweep:
+    """One sweep over ``cases``, each with its place in the workload.
+
+    ``unavailable`` holds afterwards what turned out not to be measurable.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        cases: Sequence[tuple[int, Case]],
+        plan: Plan,
+        directory: RunDirectory,
+        store: RunStore,
+        progress: Progress,
+        executor: Executor,
+        paths: Paths,
+    ) -> None:
+        self.workload = workload
+        self.plan = plan
+        self.directory = directory
+        self.store = store
+        self.progress = progress
+        self.executor = executor
+        builders = [CaseBuilder(case, position, paths, bundle_name(case)) for position, case in cases]
+        # cases to be launched go first, so that the launch lane has work early
+        self.builders = sorted(builders, key=lambda b: not self.target_plan(b).launches)
+        self.stop = threading.Event()
+        self.unavailable: list[Unavailable] = []
+        self._compile_queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._launch_queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._turn: AbstractContextManager[object] = nullcontext() if executor.overlapping else threading.Lock()
+        self.compilers = [self._lane(COMPILER, "compile worker", i) for i in range(executor.compilers)]
+        self.launcher = self._lane(LAUNCHER, "launcher", 0)
+
+    def _lane(self, module: str, who: str, number: int) -> Lane:
+        log = self.directory.temporary / f"{who.replace(' ', '-')}-{number}.log"
+        return Lane(module, who, log, self.stop, self.progress.stage)
+
+    def target_plan(self, builder: CaseBuilder) -> TargetPlan:
+        """The plan of a case's target."""
+        return self.plan.targets[builder.case.target.name]
+
+    def run(self) -> list[CaseResult]:
+        """Run all cases; the results are stored as they come and returned in the order of finishing.
+
+        Raises StoreError when they cannot be stored, and lets KeyboardInterrupt through; no process is left in either case.
+        """
+        threads: list[threading.Thread] = []
+        results: list[CaseResult] = []
+        try:
+            waiting = self._settle(results)
+            if waiting:
+                threads = self._start(waiting)
+                self._collect(len(waiting), results)
+        except BaseException:
+            self.stop.set()
+            for lane in (*self.compilers, self.launcher):
+                lane.kill()
+            raise
+        finally:
+            self.stop.set()
+            for _ in threads:
+                self._compile_queue.put(None)
+                self._launch_queue.put(None)
+            for thread in threads:
+                thread.join()
+        return results
+
+    def _settle(self, results: list[CaseResult]) -> list[CaseBuilder]:
+        """Finish what needs no process; returns the rest."""
+        waiting = []
+        for builder in self.builders:
+            reason = unsupported_reason(builder.case, self.target_plan(builder))
+            if reason is None:
+                waiting.append(builder)
+            else:
+                builder.fail("unsupported", reason)
+                self._store(builder, results)
+        return waiting
+
+    def _start(self, waiting: Sequence[CaseBuilder]) -> list[threading.Thread]:
+        for builder in waiting:
+            self._compile_queue.put(builder)
+        launches = [builder for builder in waiting if self.target_plan(builder).launches]
+        threads = [
+            threading.Thread(target=self._serve, args=(lane, self._compile_queue, self._compile))
+            for lane in self.compilers
+        ]
+        if launches:
+            threads.append(threading.Thread(target=self._serve_launches, args=(launches,)))
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _collect(self, count: int, results: list[CaseResult]) -> None:
+        """Store outcomes until ``count`` cases are done."""
+        while count:
+            try:
+                outcome = self._outcomes.get(timeout=_POLL_S)  # short, so that an interrupt is noticed
+            except queue.Empty:
+                continue
+            if isinstance(outcome, BaseException):
+                raise outcome
+            if isinstance(outcome, list):
+                self.store.add_ceilings(outcome)
+                continue
+            self._store(outcome, results)
+            count -= 1
+
+    def _store(self, builder: CaseBuilder, results: list[CaseResult]) -> None:
+        result = builder.build()
+        self.store.add_case(result, builder.position)
+        self.progress.finished(result)
+        results.append(result)
+
+    def _serve(self, lane: Lane, items: queue.SimpleQueue[Item], work: Callable[[Lane, CaseBuilder], None]) -> None:
+        """Body of a lane's thread: work on items until None comes or the sweep is stopped."""
+        try:
+            while (builder := items.get()) is not None and not self.stop.is_set():
+                work(lane, builder)
+        except Stopped:
+            pass
+        except BaseException as error:
+            self._outcomes.put(error)
+        finally:
+            lane.close()
+
+    def _serve_launches(self, launches: Sequence[CaseBuilder]) -> None:
+        """Body of the launch lane's thread: ceilings first, while the compile worker is starting."""
+        names = sorted(
+            {b.case.target.target for b in launches if b.case.target.kind == "cpu" and self.target_plan(b).timed}
+        )
+        try:
+            if names:
+                self._measure_ceilings(names, launches[0])
+        except BaseException as error:
+            if not isinstance(error, Stopped):
+                self._outcomes.put(error)
+            self.launcher.close()
+            return
+        self._serve(self.launcher, self._launch_queue, self._launch)
+
+    def _compile(self, lane: Lane, builder: CaseBuilder) -> None:
+        plan = self.target_plan(builder)
+        request = {
+            **builder.case.to_job(),
+            "do": "case",
+            "bundle_path": str(self.directory.path / builder.bundle),
+            "temporary": str(self.directory.temporary),
+            "directory": str(self.workload.directory),
+            "seed": self.workload.seed,
+        }
+        with self._turn:
+            lane.ask(request, builder, self.workload.timeout_s, lambda _: None)
+        if not builder.failed and plan.launches:
+            self._launch_queue.put(builder)
+            return
+        if not builder.failed:
+            builder.status, builder.reason = "not_run", plan.reason
+        self._outcomes.put(builder)
+
+    def _launch(self, lane: Lane, builder: CaseBuilder) -> None:
+        plan, timing = self.target_plan(builder), self.workload.timing
+        reference = builder.reference or {}
+        request = {
+            "do": "case",
+            "bundle": str(self.directory.path / builder.bundle),
+            "inputs": reference.get("inputs", {}),
+            "reference": reference.get("path"),
+            "rtol": reference.get("rtol", 0.0),
+            "atol": reference.get("atol", 0.0),
+            "seed": self.workload.seed,
+            "timing": asdict(timing) if plan.timed else None,
+        }
+        if timing.graph == "on":
+            builder.note("graphs are not used by this version: launches were timed one by one")
+        with self._turn:
+            self._ask_quietly(lane, request, builder)
+            if not builder.failed and "ncu" in plan.counters:
+                self.progress.stage(builder.case.id, "profiling")
+                raw = self.workload.raw_metrics.get("ncu", ())
+                profile_with_ncu(builder, request, self.directory, self.workload.timeout_s, raw, self.stop)
+        self._outcomes.put(builder)
+
+    def _ask_quietly(self, lane: Lane, request: dict[str, Any], builder: CaseBuilder) -> list[Ceiling]:
+        """Ask the launcher, with the compile lanes paused while it measures; returns ceilings that it sent."""
+        found: list[Ceiling] = []
+
+        def heard(message: Mapping[str, Any]) -> None:
+            if message["type"] == "stage" and message["stage"] in QUIET_STAGES:
+                for compiler in self.compilers:
+                    compiler.pause()
+            elif message["type"] == "ceilings":
+                found.extend(ceiling_from_json(record) for record in message["records"])
+
+        try:
+            lane.ask(request, builder, self.workload.timeout_s, heard)
+        finally:
+            for compiler in self.compilers:
+                compiler.resume()
+        return found
+
+    def _measure_ceilings(self, targets: list[str], example: CaseBuilder) -> None:
+        """Have the launcher measure this machine; a failure costs the ceilings and no case."""
+        builder = CaseBuilder(example.case, -1, Paths(), "")
+        found = self._ask_quietly(self.launcher, {"do": "ceilings", "targets": targets}, builder)
+        if builder.failed:
+            self.unavailable.append(Unavailable("ceilings of the processor", ", ".join(targets), builder.reason))
+        self._outcomes.put(found)
+
+
+def bundle_name(case: Case) -> str:
+    """Where the bundle of a case goes, relative to the run directory."""
+    return f"kernels/{case.kernel.name}-{case.target.name}-{case.hash}"
+
+
+def unsupported_reason(case: Case, plan: TargetPlan) -> str | None:
+    """Why this version cannot run the case at all, or None."""
+    if plan.unsupported is not None:
+        return plan.unsupported
+    if case.kernel.callable is not None:
+        return "kernels given as `callable` are not run by this version; give the kernel as `source` or `bundle`"
+    if case.kernel.command is not None:
+        return "kernels given as `command` are not run by this version; give the kernel as `source` or `bundle`"
+    return None

@@ -1,0 +1,67 @@
+"""``python -m tileprof.launcher``: serves launch requests over standard input, or launches one bundle under a profiler.
+
+Without arguments: requests as JSON lines, ``{"do": "case", ...}`` or ``{"do": "ceilings", "targets": [...]}``, each
+answered by messages that end with ``done`` or ``failed``.  With ``JOB.json``: launches the case of that file
+``launches`` times and ends; this is what a profiler runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tilelang_min as tilelang
+from tileprof.launcher.channel import Channel, open_channel
+from tileprof.launcher.jobs import CaseRunner, run_case
+
+
+def serve(channel: Channel) -> None:
+    """Answer requests until the parent closes the channel."""
+    channel.send("ready")
+    while (request := channel.receive()) is not None:
+        try:
+            if request["do"] == "ceilings":
+                _send_ceilings(channel, request["targets"])
+            else:
+                run_case(request, channel.send)
+            channel.send("done")
+        except tilelang.errors.TileLangError as error:
+            channel.send("failed", reason=str(error))
+        except MemoryError:
+            channel.send("failed", reason="not enough memory for the arrays of this case")
+        except Exception as error:  # the case fails, the next one has its chance
+            traceback.print_exc()
+            channel.send("failed", reason=f"{type(error).__name__}: {error}")
+
+
+def _send_ceilings(channel: Channel, targets: list[str]) -> None:
+    from tileprof.collect.ceilings import ceilings
+
+    channel.send("stage", stage="measuring ceilings")
+    for target in targets:
+        channel.send("ceilings", records=[asdict(ceiling) for ceiling in ceilings(target)])
+
+
+def launch_file(path: Path) -> None:
+    """Launch the case described in a file, as a profiler's child: no messages, no checks, no timing."""
+    job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    runner = CaseRunner(job)
+    for _ in range(int(job["launches"])):
+        runner.launch()
+
+
+def main(arguments: list[str]) -> int:
+    """Entry of the child process."""
+    if arguments:
+        launch_file(Path(arguments[0]))
+        return 0
+    serve(open_channel())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

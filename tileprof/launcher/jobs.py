@@ -1,0 +1,119 @@
+"""What the launcher does for one case: load, make arguments, launch, check, time.
+
+Everything is done through the public face of tilelang_min, by which a bundle is loaded without importing the compiler.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tilelang_min as tilelang
+from tileprof.launcher.compare import Comparison, compare
+from tileprof.launcher.inputs import Array, make_arguments
+from tileprof.launcher.timing import CacheFlusher, Samples, time_launches
+
+_METHODS = {
+    "cpu": "wall clock around single launches",
+    "cuda": "events around single launches",
+}
+
+
+class CaseRunner:
+    """One case: its kernel and arguments.  ``job`` is what the sweep sends; see :func:`run_case`."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.kernel = tilelang.load(job["bundle"])
+        record = self.kernel.bundle_record()
+        self.parameters: list[dict[str, Any]] = record["parameters"]
+        self.kind = str(record["target"]).partition(":")[0]
+        self.reference, given = load_reference(job.get("reference"))
+        self.arguments = make_arguments(self.parameters, job["inputs"], int(job["seed"]), given)
+
+    def launch(self) -> None:
+        """Launch once on the arguments, waiting for the end."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # arrays are copied to the GPU and back on purpose
+            self.kernel(*self.arguments.values())
+
+    def check(self) -> Comparison:
+        """Compare the outputs of the launch just made with the reference."""
+        return compare(self.arguments, self.reference, self.job["rtol"], self.job["atol"])
+
+    def time(self, policy: dict[str, Any], flusher: Callable[[], None] | None) -> tuple[Samples, str]:
+        """Times of single launches, and how they were taken."""
+        profiler = self.kernel.get_profiler()
+        arrays = tuple(self.arguments.values())
+
+        def measure() -> float:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return profiler.do_bench(*arrays, warmup=0, rep=1) * 1e6
+
+        samples = time_launches(
+            measure,
+            warmup=policy["warmup"],
+            samples=policy["samples"],
+            rounds=policy["rounds"],
+            budget_s=policy["budget_s"],
+            flush=flusher,
+        )
+        return samples, _METHODS.get(self.kind, "timed launches")
+
+
+def load_reference(path: str | None) -> tuple[dict[str, Array], dict[str, Array]]:
+    """(expected outputs, inputs that a function of the author made) from the file that the compile worker wrote."""
+    if path is None or not Path(path).is_file():
+        return {}, {}
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    expected = {name.removeprefix("out:"): array for name, array in arrays.items() if name.startswith("out:")}
+    given = {name.removeprefix("in:"): array for name, array in arrays.items() if name.startswith("in:")}
+    return expected, given
+
+
+@cache
+def cache_flusher() -> CacheFlusher:
+    """The flusher of this process, made once: its buffer is large."""
+    return CacheFlusher()
+
+
+def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
+    """Run one case and send what comes out, step by step.
+
+    ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
+    ``timing`` (policy, or None for no timing).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``.
+    """
+    send("stage", stage="launching")
+    runner = CaseRunner(job)
+    runner.launch()
+    if runner.reference:
+        comparison = runner.check()
+        send(
+            "check",
+            ok=comparison.ok,
+            max_abs_error=comparison.max_abs_error,
+            max_rel_error=comparison.max_rel_error,
+            worst=comparison.worst,
+            compared=comparison.compared,
+        )
+        if not comparison.ok:
+            return
+    policy = job["timing"]
+    if policy is None:
+        return
+    flusher = cache_flusher() if policy["flush_l2"] and runner.kind == "cpu" else None
+    send("stage", stage="timing")
+    samples, method = runner.time(policy, flusher)
+    flushed = flusher is not None or runner.kind == "cuda"
+    taken = len(samples.samples_ns)
+    if taken < samples.wanted:
+        budget = f"the time budget of {policy['budget_s']:g} s was spent"
+        send("note", text=f"{taken} of {samples.wanted} samples were taken, after {samples.warmup} launches: {budget}")
+    send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=flushed)
