@@ -86,14 +86,16 @@ def _patterns(machine: Machine, site: Site, recorded: SiteCounts) -> Iterator[tu
         times = [(k, n) for k, n in enumerate(entry.times) if n]
         if not times:
             continue
-        lanes = np.arange(machine.lanes)
+        lanes = np.arange(machine.lanes) if entry.lanes is None else entry.lanes
+        base = np.zeros(machine.lanes, np.int64)
+        base[lanes] = entry.base
         if site.kind == "ldmatrix":  # the addresses of further lanes are ignored
             lanes = lanes[lanes % machine.warp_size < 8 * site.lanes]
-        digest = _digest(entry.base, entry.origin, bytes([entry.unit]))
+        digest = _digest(base, entry.origin, bytes([entry.unit]) + lanes.tobytes())
         period = PATTERN_BYTES // entry.unit
         for k, n in times:
             offsets = (k, 0) if entry.origin is None else divmod(k, period)
-            yield Addresses(entry.base, entry.unit, lanes, digest, offsets, entry.origin), n
+            yield Addresses(base, entry.unit, lanes, digest, offsets, entry.origin), n
     for (lane_bytes, address_bytes, origin_bytes), n in recorded.masked.items():
         lanes = np.frombuffer(lane_bytes, np.int64)
         base = np.zeros(machine.lanes, np.int64)

@@ -310,14 +310,20 @@ class Expressions:
         return site
 
     def site_call(self, site: Site, index: Integer) -> str:
-        if self.mask is None and not isinstance(index, Array):
-            if isinstance(index, Uniform):
-                name = self.source.hoist(f"rt.site({site.number}, None)", "s")
-                return f"{name}({index.linear.source()}"
-            name = self.source.hoist(f"rt.site({site.number}, {index.base})", "s")
-            return f"{name}({index.offset.source()}"
-        name = self.source.hoist(f"rt.masked_site({site.number})", "s")
-        return f"{name}({self.integers.array(index).source}, {self.mask}"
+        if isinstance(index, Array):
+            name = self.source.hoist(f"rt.general_site({site.number})", "s")
+            return f"{name}({index.source}, {self.mask}"
+        base, offset = self.split(index)
+        if self.mask is None:
+            return f"{self.source.hoist(f'rt.site({site.number}, {base})', 's')}({offset}"
+        return f"{self.source.hoist(f'rt.masked_site({site.number}, {base})', 's')}({offset}, {self.mask}"
+
+    @staticmethod
+    def split(index: Uniform | Lane) -> tuple[str, str]:
+        """Base name (or None) and offset text of an index or address."""
+        if isinstance(index, Uniform):
+            return "None", index.linear.source()
+        return index.base, index.offset.source()
 
     def register(self, buffer: Buffer, index: Integer, lanes: int) -> str:
         """Source text of a view of registers: a row, ``lanes`` rows, or a gather where the index differs by lane."""

@@ -12,7 +12,7 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.simulate.expressions import Expressions
 from tilelang_min.simulate.matrix import find_instruction
 from tilelang_min.simulate.tree import Buffer, Expression
-from tilelang_min.simulate.values import Address, Array, Lane, Uniform, Value
+from tilelang_min.simulate.values import Address, Array, Uniform, Value
 
 MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -184,10 +184,3 @@ class Instructions(Expressions):
         if not isinstance(value, Address) or self.layout.place(value.buffer).space != space:
             raise SimulationError(f"an instruction needs a {space} address of a known buffer")
         return value
-
-    @staticmethod
-    def split(offset: Uniform | Lane) -> tuple[str, str]:
-        """Base name and offset text of an address."""
-        if isinstance(offset, Uniform):
-            return "None", offset.linear.source()
-        return offset.base, offset.offset.source()

@@ -160,9 +160,13 @@ class Machine:
         """See :func:`sites.make_site`."""
         return sites.make_site(self, self._writable(number), base)
 
-    def masked_site(self, number: int) -> Callable[..., Any]:
+    def masked_site(self, number: int, base: Any) -> Callable[..., Any]:
         """See :func:`sites.make_masked_site`."""
-        return sites.make_masked_site(self, self._writable(number))
+        return sites.make_masked_site(self, self._writable(number), base)
+
+    def general_site(self, number: int) -> Callable[..., Any]:
+        """See :func:`sites.make_general_site`."""
+        return sites.make_general_site(self, self._writable(number))
 
     def ldmatrix(self, number: int, transposed: bool, base: Any) -> Callable[..., Any]:
         """See :func:`transfers.make_ldmatrix`."""
@@ -199,18 +203,22 @@ class Machine:
         """Where accesses of a site are counted, or None."""
         return None if self.counts is None else self.counts.setdefault(site.number, SiteCounts())
 
-    def table(self, site: Site, base: Any, unit: int, origin: Any = None) -> tuple[list[int] | None, int]:
+    def table(
+        self, site: Site, base: Any, unit: int, origin: Any = None, lanes: Any = None
+    ) -> tuple[list[int] | None, int]:
         """A table of counts over offsets (see :class:`sites.Pattern`) and the mask that reduces an offset to its index."""
         counts = self.counts_of(site)
-        return (None if counts is None else counts.table(base, unit, origin)), PATTERN_BYTES // unit - 1
+        return (None if counts is None else counts.table(base, unit, origin, lanes)), PATTERN_BYTES // unit - 1
 
     def race_hook(self, site: Site, base: Any, unit: int, lanes: Any = None) -> Callable[[int], None] | None:
-        """What to call with the offset (in ``unit`` bytes) of each access to shared memory, or None."""
+        """What to call with the offset (in ``unit`` bytes) of each access to shared memory, or None.
+
+        ``base`` has an entry for each of ``lanes`` (None: all).
+        """
         if self.races is None or site.place.space != "shared":
             return None
         every = np.arange(self.lanes) if lanes is None else lanes
-        addresses = np.asarray(base)[every] * unit
-        return self.races.hook(site, addresses, every, unit)
+        return self.races.hook(site, np.asarray(base) * unit, every, unit)
 
     # ---- control ------------------------------------------------------------------------------------------------------
 

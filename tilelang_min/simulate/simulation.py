@@ -16,8 +16,8 @@ from tilelang_min.simulate.statements import Translation, translate
 
 CHUNK_BYTES = 256 << 20
 """Most memory for the registers, shared memory and lane constants of blocks that run together."""
-CHUNK_LANES = 1 << 16
-"""Most lanes that run together: beyond that, arrays fall out of the cache and nothing is gained."""
+CHUNK_LANES = 1 << 13
+"""Most lanes that run together: measured best between 1 << 10 and 1 << 13, where arrays still fit a core's cache."""
 LANE_CONSTANT_BYTES = 4096
 """Estimate of memory for index arrays, a lane."""
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 PATTERN_BYTES = 256
 """Shifting all addresses of an access by this much changes no count on any target (64 banks of 4 bytes, sectors, lines)."""
 
+MASKS = 256
+"""Masks that a site remembers."""
+
 WIDE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Types that move that many bytes at once; values are only copied, never computed with."""
 
@@ -51,14 +54,16 @@ class Site:
 class Pattern:
     """Accesses at ``(base + offset) * unit`` bytes; ``times[offset % period]`` says how often each offset ran.
 
-    ``period`` is ``PATTERN_BYTES // unit``.  Where the cost depends on a second address as well (a cp.async that bypasses
-    the cache), ``origin`` is its base and ``times`` is indexed by ``offset % period * period + origin_offset % period``.
+    ``base`` is by lane, of ``lanes`` where that is not None.  ``period`` is ``PATTERN_BYTES // unit``.  Where the cost
+    depends on a second address as well (a cp.async that bypasses the cache), ``origin`` is its base and ``times`` is
+    indexed by ``offset % period * period + origin_offset % period``.
     """
 
     base: Any
     unit: int
     times: list[int]
     origin: Any = None
+    lanes: Any = None
 
 
 @dataclass(eq=False)
@@ -72,10 +77,10 @@ class SiteCounts:
     patterns: list[Pattern] = field(default_factory=list)
     masked: dict[tuple[bytes, bytes, bytes], int] = field(default_factory=dict)
 
-    def table(self, base: Any, unit: int, origin: Any = None) -> list[int]:
+    def table(self, base: Any, unit: int, origin: Any = None, lanes: Any = None) -> list[int]:
         """The ``times`` of a new pattern."""
         period = PATTERN_BYTES // unit
-        pattern = Pattern(base, unit, [0] * (period if origin is None else period * period), origin)
+        pattern = Pattern(base, unit, [0] * (period if origin is None else period * period), origin, lanes)
         self.patterns.append(pattern)
         return pattern.times
 
@@ -92,152 +97,169 @@ def _relative(addresses: Any) -> Any:
     return addresses - int(addresses.min()) // PATTERN_BYTES * PATTERN_BYTES
 
 
-def make_site(machine: Machine, site: Site, base: Any) -> Callable[..., Any]:
-    """The function ``f(offset[, value])`` that performs an access at ``base + offset`` by all lanes.
+def prepare(machine: Machine, site: Site, base: Any, lanes: Any) -> tuple[Any, Any, Callable[[int], int]]:
+    """What all accesses of a site at ``base + offset`` by ``lanes`` (None: all) share.
 
-    ``base`` is an int64 array of element indices (None: zero).
+    Returns the flat memory, the index of each of those lanes relative to the lowest, and the function that checks and
+    counts an access and returns where in memory the lowest lane's is.
     """
-    lanes = np.zeros(machine.lanes, np.int64) if base is None else np.broadcast_to(base, (machine.lanes,))
-    place, count = site.place, site.lanes
-    low, high = int(lanes.min()), int(lanes.max())
-    least, most = -low, place.buffer.elements - count - high
+    place, width = site.place, site.lanes
+    every = np.zeros(machine.lanes, np.int64) + (0 if base is None else base)
+    relative = every if lanes is None else every[lanes]
     flat, shift = machine.memory(place)
-    full = lanes + machine.block_base(place)
+    low, high = int(relative.min()), int(relative.max())
+    least, most = -low, place.buffer.elements - width - high
+    block = machine.block_base(place)
+    full = relative + (block if lanes is None else block[lanes])
     start = int(full.min())
     full = full - start
     start += shift
-    table, mask = machine.table(site, full, place.itemsize)
-    race = machine.race_hook(site, full, place.itemsize)
+    table, mask = machine.table(site, full, place.itemsize, lanes=lanes)
+    race = machine.race_hook(site, full, place.itemsize, lanes)
+    tilted = machine.strict_alignment and width > 1 and bool((full % width).any())
+    rest = width if machine.strict_alignment else 1
 
-    def fail(offset: int) -> None:
-        machine.out_of_range(site, lanes + offset)
+    def enter(offset: int) -> int:
+        if offset < least or offset > most:
+            machine.out_of_range(site, relative + offset, lanes)
+        at = start + offset
+        if tilted or at % rest:
+            machine.misaligned(site, full + at, lanes)
+        if table is not None:
+            table[at & mask] += 1
+        if race is not None:
+            race(at)
+        return at
 
-    aligned = count > 1 and count * place.itemsize in WIDE and not (full % count).any()
+    return flat, full, enter
+
+
+def make_site(machine: Machine, site: Site, base: Any, lanes: Any = None) -> Callable[..., Any]:
+    """The function ``f(offset[, value])`` that performs an access at ``base + offset``.
+
+    ``base`` is an int64 array of element indices by lane (None: zero).  Without ``lanes`` all lanes take part and a load
+    returns a value for all (or one that broadcasts); with ``lanes``, an array of some of them, results and values have one
+    entry for each of those.
+    """
+    flat, full, enter = prepare(machine, site, base, lanes)
+    width, count = site.lanes, len(full)
+    packed = width > 1 and width * site.place.itemsize in WIDE and not (full % width).any()
     if site.kind == "store":
-        if aligned:
-            return _wide_store(machine, site, flat, full, start, (least, most), (table, mask, race), fail)
-        return _plain_store(machine, site, flat, full, start, (least, most), (table, mask, race), fail)
-    if aligned and full.any():
-        return _wide_load(machine, site, flat, full, start, (least, most), (table, mask, race), fail)
-    return _plain_load(machine, site, flat, full, start, (least, most), (table, mask, race), fail)
+        return _wide_store(flat, full, enter, width) if packed else _plain_store(flat, full, enter, width)
+    if not full.any() and lanes is None:
+        return _uniform_load(flat, enter, width)
+    return _wide_load(flat, full, enter, width, count) if packed else _plain_load(flat, full, enter, width)
 
 
-Limits = tuple[int, int]
-Hooks = tuple[Any, int, Any]
+Enter = Callable[[int], int]
 
 
-def _plain_load(
-    machine: Machine, site: Site, flat: Any, full: Any, start: int, limits: Limits, hooks: Hooks, fail: Any
-) -> Callable[..., Any]:
-    least, most = limits
-    table, mask, race = hooks
-    count = site.lanes
-    same = not full.any()
-    index = full if count == 1 else full + np.arange(count)[:, None]
-    strict = machine.strict_alignment and count > 1
+def _uniform_load(flat: Any, enter: Enter, width: int) -> Callable[..., Any]:
+    """All lanes read the same place: a view."""
+    if width == 1:
+
+        def load_one(offset: int) -> Any:
+            at = enter(offset)
+            return flat[at : at + 1]
+
+        return load_one
 
     def load(offset: int) -> Any:
-        if offset < least or offset > most:
-            fail(offset)
-        at = start + offset
-        if strict:
-            machine.misaligned(site, full + at)
-        if table is not None:
-            table[at & mask] += 1
-        if race is not None:
-            race(at)
-        if same:
-            return flat[at : at + 1] if count == 1 else flat[at : at + count, None]
-        return flat[at:].take(index)
+        at = enter(offset)
+        return flat[at : at + width, None]
 
     return load
 
 
-def _wide_load(
-    machine: Machine, site: Site, flat: Any, full: Any, start: int, limits: Limits, hooks: Hooks, fail: Any
-) -> Callable[..., Any]:
-    least, most = limits
-    table, mask, race = hooks
-    count, dtype, lanes = site.lanes, flat.dtype, machine.lanes
-    wide = flat[: len(flat) // count * count].view(WIDE[count * site.place.itemsize])
-    index = full // count
-    shift, rest = count.bit_length() - 1, count - 1
-    slow = None if machine.strict_alignment else full + np.arange(count)[:, None]
+def _plain_load(flat: Any, full: Any, enter: Enter, width: int) -> Callable[..., Any]:
+    index = full if width == 1 else full + np.arange(width)[:, None]
 
     def load(offset: int) -> Any:
-        if offset < least or offset > most:
-            fail(offset)
-        at = start + offset
-        if table is not None:
-            table[at & mask] += 1
-        if race is not None:
-            race(at)
-        if at & rest:
-            if slow is None:
-                machine.misaligned(site, full + at)
-            return flat[at:].take(slow)
-        return wide[at >> shift :].take(index).view(dtype).reshape(lanes, count).T
+        return flat[enter(offset) :].take(index)
 
     return load
 
 
-def _plain_store(
-    machine: Machine, site: Site, flat: Any, full: Any, start: int, limits: Limits, hooks: Hooks, fail: Any
-) -> Callable[..., Any]:
-    least, most = limits
-    table, mask, race = hooks
-    count = site.lanes
-    index = full if count == 1 else full + np.arange(count)[:, None]
-    strict = machine.strict_alignment and count > 1
+def _wide_load(flat: Any, full: Any, enter: Enter, width: int, count: int) -> Callable[..., Any]:
+    """Aligned vectors, moved as one wide element each."""
+    dtype = flat.dtype
+    wide = flat[: len(flat) // width * width].view(WIDE[width * dtype.itemsize])
+    index = full // width
+    elements = full + np.arange(width)[:, None]
+
+    def load(offset: int) -> Any:
+        at = enter(offset)
+        if at % width:  # possible on a CPU alone
+            return flat[at:].take(elements)
+        return wide[at // width :].take(index).view(dtype).reshape(count, width).T
+
+    return load
+
+
+def _plain_store(flat: Any, full: Any, enter: Enter, width: int) -> Callable[..., Any]:
+    index = full if width == 1 else full + np.arange(width)[:, None]
 
     def store(offset: int, value: Any) -> None:
-        if offset < least or offset > most:
-            fail(offset)
-        at = start + offset
-        if strict:
-            machine.misaligned(site, full + at)
-        if table is not None:
-            table[at & mask] += 1
-        if race is not None:
-            race(at)
-        flat[at:][index] = value
+        flat[enter(offset) :][index] = value
 
     return store
 
 
-def _wide_store(
-    machine: Machine, site: Site, flat: Any, full: Any, start: int, limits: Limits, hooks: Hooks, fail: Any
-) -> Callable[..., Any]:
-    least, most = limits
-    table, mask, race = hooks
-    count, lanes = site.lanes, machine.lanes
-    wide = flat[: len(flat) // count * count].view(WIDE[count * site.place.itemsize])
-    index = full // count
-    shift, rest = count.bit_length() - 1, count - 1
-    slow = None if machine.strict_alignment else full + np.arange(count)[:, None]
-    rows = np.empty((lanes, count), flat.dtype)
+def _wide_store(flat: Any, full: Any, enter: Enter, width: int) -> Callable[..., Any]:
+    wide = flat[: len(flat) // width * width].view(WIDE[width * flat.dtype.itemsize])
+    index = full // width
+    elements = full + np.arange(width)[:, None]
+    rows = np.empty((len(full), width), flat.dtype)
     columns, packed = rows.T, rows.reshape(-1).view(wide.dtype)
 
     def store(offset: int, value: Any) -> None:
-        if offset < least or offset > most:
-            fail(offset)
-        at = start + offset
-        if table is not None:
-            table[at & mask] += 1
-        if race is not None:
-            race(at)
-        if at & rest:
-            if slow is None:
-                machine.misaligned(site, full + at)
-            flat[at:][slow] = value
+        at = enter(offset)
+        if at % width:
+            flat[at:][elements] = value
             return
         columns[...] = value
-        wide[at >> shift :][index] = packed
+        wide[at // width :][index] = packed
 
     return store
 
 
-def make_masked_site(machine: Machine, site: Site) -> Callable[..., Any]:
+def make_masked_site(machine: Machine, site: Site, base: Any) -> Callable[..., Any]:
+    """The function ``f(offset, mask[, value])`` for lanes of a mask; what a mask needs is prepared when it first appears."""
+    shape = (machine.lanes,) if site.lanes == 1 else (site.lanes, machine.lanes)
+    dtype = machine.memory(site.place)[0].dtype
+    ready: dict[bytes, tuple[Any, Callable[..., Any]]] = {}
+
+    def find(mask: Any) -> tuple[Any, Any]:
+        key = mask.tobytes()
+        known = ready.get(key)
+        if known is None:
+            lanes = np.flatnonzero(mask)
+            if len(ready) >= MASKS:
+                ready.clear()
+            known = ready[key] = (lanes, make_site(machine, site, base, lanes) if len(lanes) else _nothing)
+        return known
+
+    def load(offset: int, mask: Any) -> Any:
+        lanes, access = find(mask)
+        result = np.zeros(shape, dtype)
+        result[..., lanes] = access(offset)
+        return result
+
+    def store(offset: int, mask: Any, value: Any) -> None:
+        lanes, access = find(mask)
+        if getattr(value, "shape", ()) and value.shape[-1] != 1:
+            value = value[..., lanes]
+        access(offset, value)
+
+    return store if site.kind == "store" else load
+
+
+def _nothing(offset: int, value: Any = None) -> Any:
+    """An access by no lane."""
+    return ()
+
+
+def make_general_site(machine: Machine, site: Site) -> Callable[..., Any]:
     """The function ``f(index, mask[, value])`` for any element indices and, unless None, a mask of active lanes."""
     place, count = site.place, site.lanes
     flat, shift = machine.memory(place)

@@ -35,7 +35,7 @@ def make_ldmatrix(machine: Machine, site: Site, transposed: bool, base: Any) -> 
     start += place.offset
     tilted = bool((full % 16).any())
     table, mask = machine.table(site, full // 2, 2)
-    race = machine.race_hook(site, full // 2, 2, lanes=used)
+    race = machine.race_hook(site, full[used] // 2, 2, used)
     index = full[provider] // 2 + column
 
     def run(offset: int) -> Any:
