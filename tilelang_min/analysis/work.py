@@ -1,8 +1,8 @@
 """Floating-point operations and least bytes of a kernel, counted on the tile program.
 
-A fused multiply-add is 2 operations, a transcendental function 1.  Ragged tiles count only the elements that exist: the operations
-of a matrix product are those of its whole tiles cut to the range of its operands where that is known, which is exact for products whose
-tiles come from plain copies.
+A fused multiply-add is 2 operations, a transcendental function 1.  Ragged tiles count only the elements that exist: the
+operations of a matrix product are those of its whole tiles cut to the range of its operands where that is known, which is exact
+for products whose tiles come from plain copies.
 """
 
 from __future__ import annotations

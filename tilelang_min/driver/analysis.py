@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.driver.blocks import block_classes
+from tilelang_min.analysis.blocks import block_classes
 from tilelang_min.driver.kernel import Analysis, random_arguments
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.simulate import simulate
@@ -29,7 +29,7 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
         scaled = result.scaled(item.count)
         for count in scaled.counts:
             key = (count.operation, count.buffer, count.space, count.access, count.width_bits)
-            merged[key] = count if key not in merged else merged[key].add(count)
+            merged[key] = count if key not in merged else merged[key].plus(count)
         for operation, by_class in scaled.executed.items():
             executed.setdefault(operation, Counter()).update(by_class)
         notes += [note for note in result.notes if note not in notes]
@@ -37,8 +37,8 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
     for parameter in kernel.parameters:
         if blocks > len(classes) and parameter.shape[-1] * dtype_bytes(parameter.dtype) % 32:
             notes.append(
-                f"rows of {parameter.name} are not a multiple of 32 bytes: its global sectors are those of one block of each class, "
-                "and may differ by alignment in others"
+                f"rows of {parameter.name} are not a multiple of 32 bytes: its global sectors are those of one block of each "
+                "class, and may differ by alignment in others"
             )
     return Analysis(
         counts=tuple(merged.values()),

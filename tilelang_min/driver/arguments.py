@@ -51,7 +51,7 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
 
 
 def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
-    """Arguments in GPU memory (torch tensors, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
+    """Arguments in GPU memory (torch, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
     from tilelang_min.runtime.cuda import DeviceBuffer
 
     check_count(name, parameters, arguments)

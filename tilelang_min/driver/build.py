@@ -15,10 +15,10 @@ from typing import Any
 from tilelang_min.analysis.limits import check_resources
 from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.keys import tool_versions
-from tilelang_min.driver.thread_json import function_to_json
 from tilelang_min.frontend import parse
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.printer import describe
+from tilelang_min.ir.thread_json import function_to_json
 from tilelang_min.language import PrimFunc
 from tilelang_min.lower import lower_cpu, lower_gpu
 from tilelang_min.program import CompiledKernel, KernelMetadata, ThreadProgram

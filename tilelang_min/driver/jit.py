@@ -30,8 +30,8 @@ def compile(
 ) -> Kernel:
     """Compile a kernel, or take it from the disk cache.
 
-    ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates and returns.
-    ``options`` go to the code generator.  Raises TileLangError subclasses that name place and remedy.
+    ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates
+    and returns.  ``options`` go to the code generator.  Raises TileLangError subclasses that name place and remedy.
     """
     if not isinstance(prim_func, PrimFunc):
         raise LanguageError(

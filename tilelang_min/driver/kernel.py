@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 class Analysis:
     """What the simulator counts for a whole launch.
 
-    ``counts``: AccessCount records scaled to the launch; ``executed``: warp-level thread-program instructions by operation and class;
-    ``classes``: (representative block, number of blocks like it); ``outputs``: parameters as the representative blocks left them.
+    ``counts``: AccessCount records scaled to the launch; ``executed``: warp-level thread-program instructions by operation and
+    class; ``classes``: (representative block, number of blocks like it); ``outputs``: parameters as the representative blocks
+    left them.
     """
 
     counts: tuple[Any, ...]
@@ -138,7 +140,7 @@ class Kernel:
         for number, parameter in enumerate(self.parameters):
             if number in self.out_idx:
                 like = args[0] if args else None
-                if hasattr(like, "new_empty"):
+                if like is not None and hasattr(like, "new_empty"):
                     made = like.new_empty(parameter.shape, dtype=_torch_dtype(parameter.dtype))
                 else:
                     made = np.empty(parameter.shape, parameter.dtype)
@@ -182,7 +184,7 @@ class Kernel:
 
     def thread_program(self) -> ThreadProgram:
         """The thread program, read from the bundle.  Imports TVM."""
-        from tilelang_min.driver.thread_json import function_from_json
+        from tilelang_min.ir.thread_json import function_from_json
 
         record = self.bundle.record
         return ThreadProgram(
@@ -286,6 +288,5 @@ def load(path: str | os.PathLike[str]) -> Kernel:
 
 
 def _torch_dtype(name: str) -> Any:
-    import torch
-
-    return getattr(torch, name)
+    # Only asked for a torch tensor: whoever made it has imported torch.
+    return getattr(sys.modules["torch"], name)

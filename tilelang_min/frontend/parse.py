@@ -330,7 +330,8 @@ class KernelParser(StatementParser):
     def bind_name(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
         """Bind a name: a new tile, a constant, an expression; a value read from tiles is kept in a register."""
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        assert isinstance(target, ast.Name) and node.value is not None
+        if not isinstance(target, ast.Name) or node.value is None:
+            raise self.error(node, "an assignment has one name and a value")
         for frame in self.evaluator.frames[1:-1]:
             if target.id in frame and len(self.evaluator.frames) > 2:
                 raise self.error(

@@ -109,8 +109,9 @@ class MatrixLayout:
     """Accumulator of a matrix product: warps in a grid, each with a grid of instruction tiles.
 
     ``warps`` (rows, columns), ``tiles`` (rows, columns) of instruction tiles a warp; ``instruction_map`` gives (row, column) of
-    register ``item`` of ``lane`` inside one ``tile_m`` x ``tile_n`` instruction tile.  ``column_pack`` neighbouring columns come from as many
-    column tiles: tile j of a pack holds columns j, j + pack, ... (the operand is then read ``pack`` columns at a time).
+    register ``item`` of ``lane`` inside one ``tile_m`` x ``tile_n`` instruction tile.  ``column_pack`` neighbouring columns come
+    from as many column tiles: tile j of a pack holds columns j, j + pack, ... (the operand is then read ``pack`` columns at a
+    time).
     """
 
     shape: tuple[int, int]
@@ -190,8 +191,8 @@ class MatrixLayout:
 class OuterProductLayout:
     """Accumulator of a matrix product without matrix instructions: each thread holds a small block.
 
-    A warp is ``lanes_m`` x ``lanes_n`` lanes, rows fastest; a thread holds ``rows`` rows, ``lanes_m`` apart, and ``columns`` columns in runs
-    of ``vector``, ``lanes_n * vector`` apart.
+    A warp is ``lanes_m`` x ``lanes_n`` lanes, rows fastest; a thread holds ``rows`` rows, ``lanes_m`` apart, and ``columns``
+    columns in runs of ``vector``, ``lanes_n * vector`` apart.
     """
 
     shape: tuple[int, int]

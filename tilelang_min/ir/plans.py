@@ -10,8 +10,9 @@ from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, MatrixLayout, 
 
 @dataclass(frozen=True)
 class GemmPlan:
-    """``kind``: ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain`` (FMA, one element at a time).
+    """How one matrix product is carried out.
 
+    ``kind``: ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain`` (FMA, element by element).
     ``instruction`` is the target's MatrixInstruction for the first two.  ``k_pack`` is how many MFMAs share one wide read of A.
     ``note`` says why a slower kind was taken, for people.
     """
@@ -25,7 +26,10 @@ class GemmPlan:
 
 @dataclass
 class Layouts:
-    """All decisions of a program: ``fragments`` by buffer name, ``nests`` by ``id()`` of the statement, ``gemms`` by operation id."""
+    """All decisions of a program.
+
+    ``fragments`` by buffer name, ``nests`` by ``id()`` of the statement, ``gemms`` by operation id.
+    """
 
     fragments: dict[str, FragmentLayout] = field(default_factory=dict)
     nests: dict[int, FragmentLayout] = field(default_factory=dict)

@@ -102,9 +102,9 @@ def ranges(program: TileProgram) -> Any:
         analyzer.bind(variable, ir.Range(0, extent))
     for statement in walk(program.body):
         if isinstance(statement, LoopNode):
-            start, extent = as_int(statement.start), as_int(statement.extent)
-            if start is not None and extent is not None:
-                analyzer.bind(statement.variable, ir.Range(start, start + extent))
+            first, count = as_int(statement.start), as_int(statement.extent)
+            if first is not None and count is not None:
+                analyzer.bind(statement.variable, ir.Range(first, first + count))
     return analyzer
 
 

@@ -42,9 +42,9 @@ class Context:
         self.analyzer.bind(self.thread, ir.Range(0, program.threads))
         for statement in walk(program.body):
             if isinstance(statement, Loop):
-                start, extent = as_int(statement.start), as_int(statement.extent)
-                if start is not None and extent is not None:
-                    self.analyzer.bind(statement.variable, ir.Range(start, start + extent))
+                first, count = as_int(statement.start), as_int(statement.extent)
+                if first is not None and count is not None:
+                    self.analyzer.bind(statement.variable, ir.Range(first, first + count))
 
     # -- statements ------------------------------------------------------------------------------------------------
 

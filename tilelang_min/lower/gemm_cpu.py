@@ -1,8 +1,8 @@
 """Matrix products on a CPU: a register block of C is summed over all of K, then added to the tile.
 
-``rows`` x ``vectors`` accumulators, each an array of one vector register, start at zero; for every k one vector of B is loaded for each column
-vector and multiplied with broadcast elements of A.  The accumulators are separate small arrays because those, and only those, are
-kept in registers by LLVM.
+``rows`` x ``vectors`` accumulators, each an array of one vector register, start at zero; for every k one vector of B is loaded
+for each column vector and multiplied with broadcast elements of A.  The accumulators are separate small arrays because those,
+and only those, are kept in registers by LLVM.
 """
 
 from __future__ import annotations

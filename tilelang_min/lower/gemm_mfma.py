@@ -1,8 +1,8 @@
 """Matrix products by MFMA.
 
-A lane's elements of A along K are contiguous in a row-major tile, so ``k_pack`` instructions share one wide read; B is read at the
-same K, ``column_pack`` neighbouring columns at a time, and spread over as many column tiles.  The order of K inside a pack differs from
-row-major, which a sum does not mind as long as A and B agree.
+A lane's elements of A along K are contiguous in a row-major tile, so ``k_pack`` instructions share one wide read; B is read at
+the same K, ``column_pack`` neighbouring columns at a time, and spread over as many column tiles.  The order of K inside a pack
+differs from row-major, which a sum does not mind as long as A and B agree.
 """
 
 from __future__ import annotations

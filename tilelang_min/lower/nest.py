@@ -93,8 +93,8 @@ def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[in
             load = tirx.BufferStore(vectors[number], _load(storage, base, width), [_ramp(0, width)])
             zero = tirx.BufferStore(vectors[number], _zero(access.buffer.dtype, width), [_ramp(0, width)])
             context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
-    for position, point in enumerate(points):
-        _element(context, nest, point, position, vectors, outputs)
+    for place, point in enumerate(points):
+        _element(context, nest, point, place, vectors, outputs)
     for number, (registers, base, guard) in outputs.items():
         storage = context.storage[nest.accesses[number].buffer.name]
         store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
@@ -213,7 +213,7 @@ def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Poi
     last = nest.variables[-1]
     outer = [(variable, value) for variable, value in points[0].values if not variable.same_as(last)]
     shifted = Access(access.buffer, tuple(substitute(index(item), outer) for item in access.indices), access.writes)
-    start = dict((id(variable), value) for variable, value in points[0].values)[id(points[0].values[-1][0])]
+    start = points[0].values[-1][1]
     if contiguous(shifted, last, start, len(points), context.analyzer) is not True:
         return None
     indices = tuple(substitute(index(item), points[0].values) for item in access.indices)

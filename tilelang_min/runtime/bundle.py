@@ -29,7 +29,19 @@ from tilelang_min.program import KernelMetadata, Listing, Parameter, SharedBuffe
 FORMAT = 1
 """Version of the layout above; a reader refuses newer ones."""
 
-_REQUIRED = ("format", "name", "symbol", "target", "parameters", "grid", "threads", "launch", "operations", "metadata", "binary")
+_REQUIRED = (
+    "format",
+    "name",
+    "symbol",
+    "target",
+    "parameters",
+    "grid",
+    "threads",
+    "launch",
+    "operations",
+    "metadata",
+    "binary",
+)
 
 
 @dataclass
@@ -46,10 +58,13 @@ class Bundle:
     def __post_init__(self) -> None:
         missing = [key for key in _REQUIRED if key not in self.record]
         if missing:
-            raise BundleError(f"kernel.json of this bundle lacks {', '.join(missing)}", remedy="compile the kernel again")
+            raise BundleError(
+                f"kernel.json of this bundle lacks {', '.join(missing)}", remedy="compile the kernel again"
+            )
         if self.record["format"] > FORMAT:
             raise BundleError(
-                f"this bundle has format {self.record['format']}, this version reads up to {FORMAT}", remedy="upgrade tileprof"
+                f"this bundle has format {self.record['format']}, this version reads up to {FORMAT}",
+                remedy="upgrade tileprof",
             )
 
     # -- content ---------------------------------------------------------------------------------------------------
@@ -62,7 +77,9 @@ class Bundle:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Tensor parameters in call order."""
-        return tuple(Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["access"]) for p in self.record["parameters"])
+        return tuple(
+            Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["access"]) for p in self.record["parameters"]
+        )
 
     @property
     def operations(self) -> tuple[TileOperation, ...]:
@@ -98,7 +115,9 @@ class Bundle:
             try:
                 self.files[name] = (self.path / name).read_bytes()
             except OSError as error:
-                raise BundleError(f"cannot read {self.path / name}: {error.strerror}", remedy="compile the kernel again") from error
+                raise BundleError(
+                    f"cannot read {self.path / name}: {error.strerror}", remedy="compile the kernel again"
+                ) from error
         return self.files[name]
 
     # -- disk ------------------------------------------------------------------------------------------------------
@@ -109,7 +128,11 @@ class Bundle:
         The target appears whole or not at all.  An existing bundle of that name is replaced.
         """
         target = Path(path)
-        names = {self.record[key] for key in ("source", "listing")} | {self.record["binary"]["file"], "listing.json", "thread_program.json"}
+        names = {self.record[key] for key in ("source", "listing")} | {
+            self.record["binary"]["file"],
+            "listing.json",
+            "thread_program.json",
+        }
         content = {name: self.file(name) for name in sorted(names)}
         content["kernel.json"] = json.dumps(self.record, indent=1).encode()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -148,6 +171,10 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
             files = {name: archive.read(name) for name in archive.namelist()}
         return Bundle(json.loads(files.pop("kernel.json")), files)
     except FileNotFoundError as error:
-        raise BundleError(f"there is no bundle at {place}", remedy="give a directory or a .tlk file that kernel.save() wrote") from error
+        raise BundleError(
+            f"there is no bundle at {place}", remedy="give a directory or a .tlk file that kernel.save() wrote"
+        ) from error
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise BundleError(f"{place} is not a bundle or is damaged: {error}", remedy="compile the kernel again and save it anew") from error
+        raise BundleError(
+            f"{place} is not a bundle or is damaged: {error}", remedy="compile the kernel again and save it anew"
+        ) from error

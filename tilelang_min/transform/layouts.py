@@ -42,7 +42,7 @@ def choose_layouts(program: TileProgram, target: Target) -> Layouts:
             else:
                 result.fragments[buffer.name] = BlockedLayout(buffer.shape, program.threads, vector)
     for statement in nests:
-        fragments = [buffer for buffer in _fragments(program, statement)]
+        fragments = _fragments(program, statement)
         if fragments:
             layouts = [result.fragments[buffer.name] for buffer in fragments]
             result.nests[id(statement)] = layouts[0]

@@ -1,7 +1,7 @@
 """Classes of blocks that behave alike, so that one block stands for all of its class.
 
-Blocks of one kernel differ in what they execute only through conditions on their indices, which guard ragged tiles.  Along an axis whose
-index occurs in a condition the last block is a class of its own; along the others all blocks are alike.
+Blocks of one kernel differ in what they execute only through conditions on their indices, which guard ragged tiles.  Along an
+axis whose index occurs in a condition the last block is a class of its own; along the others all blocks are alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The thread program's function as JSON, and back.
 
-Written through TVM's own reflection (type key and fields of every node), because ``tvm.ir.save_json`` of apache-tvm 0.27.0.post1
-crashes on ``PrimType``, and re-parsing the printed script takes 0.8 s for a matrix product and loses the type of calls.  Shared nodes
-are written once, so that variables keep their identity.
+Written through TVM's own reflection (type key and fields of every node), because ``tvm.ir.save_json`` of apache-tvm
+0.27.0.post1 crashes on ``PrimType``, and re-parsing the printed script takes 0.8 s for a matrix product and loses the type of
+calls.  Shared nodes are written once, so that variables keep their identity.
 """
 
 from __future__ import annotations
