@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from thread_programs import (
     CA,
+    CG16,
+    LDMATRIX_X1,
     MMA,
     Build,
     barrier,
@@ -367,3 +369,53 @@ def test_simt_gemm_block() -> None:
     a_loads, b_loads = (c for c in result.counts if c.operation == 3)
     assert (a_loads.buffer, a_loads.requests, a_loads.transactions) == ("A_shared", 2 * 8 * 128 * 4, 2 * 8 * 128 * 4)
     assert (b_loads.buffer, b_loads.width_bits, b_loads.requests) == ("B_shared", 128, 2 * 8 * 128)
+
+
+def test_copies_and_ldmatrix_by_one_of_two_warps() -> None:
+    """cp.async, its arrival and ldmatrix under a condition that whole warps decide; requests count active warps."""
+    b = Build(threads=64, grid=(2, 1, 1))
+    a_in, out = b.parameter("A", "float16", (2, 8, 8)), b.parameter("O", "uint32", (2, 32), "out")
+    tile, r = b.shared("tile", "float16", 64), local("r", 1, "uint32")
+    copy = instruction(CG16, tile.ptr_to([b.tx * 8]), a_in.ptr_to([b.bx * 64 + b.tx * 8]), 16)
+    body = [
+        *(mark(1), when(b.tx < 8, copy), instruction("cp.async.commit_group"), instruction("cp.async.wait_group", 0)),
+        *(barrier(), mark(2)),
+        when(
+            b.tx >= 32,
+            instruction(LDMATRIX_X1, r[0], tile.ptr_to([b.tx % 8 * 8])),
+            store(out, load(r, 0), b.bx * 32 + b.tx - 32),
+        ),
+    ]
+    a = random((2, 8, 8), "float16")
+    result = simulate(b.program(*body, locals=[r]), {"A": a})
+    # Lane 4 r + c receives elements 2 c and 2 c + 1 of row r.
+    assert np.array_equal(result.outputs["O"], a.reshape(2, 64).view(np.uint32))
+    copies, loads = count(result, 1, "cp_async_bypass"), count(result, 2, "ldmatrix")
+    assert (copies.requests, copies.bytes) == (2, 2 * 128)
+    assert (loads.requests, loads.transactions, loads.bytes) == (2, 2, 2 * 128)
+    assert result.executed[2] == {"ldmatrix": 2, "global_store": 2}
+    assert count(result, 1, "load", "global").sectors == 2 * 4
+
+
+def test_shared_memory_is_bounded_by_its_buffer() -> None:
+    """An index past a tile is an error even where another tile follows in memory."""
+    b = Build(threads=32)
+    first, second = b.shared("first", "float32", 32), b.shared("second", "float32", 32)
+    program = b.program(mark(1), store(second, f32(0.0), b.tx), mark(2), store(first, f32(1.0), b.tx + 1))
+    with pytest.raises(
+        SimulationError, match=r"shared store out of range: operation 2 .* element 32 of first, which has 32"
+    ):
+        simulate(program, {})
+
+
+def test_unknown_instructions_are_named() -> None:
+    b = Build("hip:gfx942", threads=64)
+    b.shared("tile", "float32", 64)
+    c, a = local("c", 4), local("a", 6, "uint32")
+    acc = [c[n] for n in range(4)]
+    program = b.program(mark(1), instruction(MMA, *acc, *(a[n] for n in range(6)), *acc), locals=[a, c])
+    with pytest.raises(SimulationError, match=r"target hip:gfx942 has no matrix instruction mma\.sync"):
+        simulate(program, {})
+    stall = instruction("fence.proxy.async.shared::cta")
+    with pytest.raises(SimulationError, match="cannot execute the PTX instruction fence"):
+        simulate(Build(threads=32).program(mark(1), stall), {})

@@ -165,7 +165,7 @@ class Build:
                 axis = tirx.IterVar(ir.Range(0, n), v, tirx.IterVar.ThreadIndex, tag)
                 statement = tirx.AttrStmt(axis, "thread_extent", n, statement)
         declarations = [tirx.DeclBuffer(b, data=p) for b, p in zip(self.buffers, self.pointers)]
-        function = tirx.PrimFunc(parameters, tirx.SeqStmt([*declarations, statement]))
+        function = tirx.PrimFunc(parameters, sequence(*declarations, statement))
         return ThreadProgram(
             name=self.name,
             target=self.target,
