@@ -99,11 +99,11 @@ def profile_under_ncu(bundles: Path, out: Path) -> str:
     path = ncu.find()
     if path is None:
         return "ncu not found"
-    command = [path, "--set", "full", "--import-source", "no", "--clock-control", "none", "--target-processes", "all"]
-    command += ["-f", "-o", str(out / "kernels"), sys.executable, __file__, "--launch", str(bundles)]
+    child = [sys.executable, __file__, "--launch", str(bundles)]
+    report, log = out / "kernels.ncu-rep", out / "ncu.log"
+    command = ncu.command(path, child, symbol="regex:_kernel$", report=report, log=log, major=9, launch_count=1000)
     done = subprocess.run(command, capture_output=True, text=True, timeout=400)
-    (out / "ncu.log").write_text(done.stdout + done.stderr)
-    return f"rc {done.returncode}"
+    return f"rc {done.returncode}; {done.stderr[-300:]}"
 
 
 def launch(bundles: Path) -> int:
@@ -122,6 +122,9 @@ def launch(bundles: Path) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--profile":
+        print(profile_under_ncu(Path(sys.argv[2]), Path(sys.argv[3])))
+        sys.exit(0)
     if sys.argv[1] == "--launch":
         sys.exit(launch(Path(sys.argv[2])))
     target = Path(sys.argv[2])
