@@ -101,6 +101,28 @@ def test_integer_expressions(formula: Any, unroll: bool, loaded: bool) -> None:
         assert np.array_equal(run(function, unroll=unroll, loaded=loaded), expected), text
 
 
+SPLITS = [  # // and % of sums whose parts divide, or do not: where thread and loop parts are kept apart
+    lambda t, x, k: floordiv(t + 5, 8),
+    lambda t, x, k: floormod(t + 5, 8),
+    lambda t, x, k: floordiv(t + k * 16 + 13, 8),
+    lambda t, x, k: floormod(t + k * 16 + 13, 8),
+    lambda t, x, k: floordiv(t + k * 3 - 70, 8),
+    lambda t, x, k: floormod(t + k * 3 - 70, 8),
+    lambda t, x, k: floordiv(k * 16 + x * 8 - 9, 8) * 100 + floormod(t * 8 + k * 24 - 3, 8),
+    lambda t, x, k: floormod(floordiv(t, 4) + k * 4, 3) + least(t + k, 7 + k) * greatest(k * 2, x),
+    lambda t, x, k: (t ^ (floordiv(t, 8) + k)) + (floormod(t, 8) ^ 3) - (t + k * 64) % 32,
+]
+
+
+@pytest.mark.parametrize("number", range(len(SPLITS)))
+@pytest.mark.parametrize("unroll", [True, False])
+def test_splitting_of_quotients_and_remainders(number: int, unroll: bool) -> None:
+    function = SPLITS[number]
+    expected = [[function(t, x, k) for t in range(THREADS)] for x in range(GRID[0]) for k in range(STEPS)]
+    result = run(function, unroll=unroll, loaded=False)
+    assert np.array_equal(result[: GRID[0]].reshape(GRID[0] * STEPS, THREADS), np.array(expected))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     left=formulas,

@@ -106,6 +106,20 @@ def test_blocks_together_equal_blocks_one_by_one() -> None:
     assert simulate(program, {"A": a}, blocks=whole.blocks[:1]).scaled(6).counts == whole.counts
 
 
+@pytest.mark.parametrize("unroll", [True, False])
+def test_counts_follow_the_alignment_of_each_iteration(unroll: bool) -> None:
+    """A[tx + k] touches 4 sectors where k is a multiple of 8, else 5."""
+    b = Build(threads=32)
+    a_in, out = b.parameter("A", "float32", (64,)), b.parameter("O", "float32", (24, 32), "out")
+    k = var("k")
+    program = b.program(mark(1), loop(k, 24, store(out, load(a_in, b.tx + k), k * 32 + b.tx), unroll=unroll))
+    a = random((64,))
+    result = simulate(program, {"A": a})
+    assert np.array_equal(result.outputs["O"], np.stack([a[i : i + 32] for i in range(24)]))
+    loads = count(result, 1, "load", "global")
+    assert (loads.requests, loads.sectors, loads.sectors_ideal) == (24, 3 * 4 + 21 * 5, 24 * 4)
+
+
 def test_mma_tile_against_float64() -> None:
     a, b = random((16, 16), "float16"), random((16, 16), "float16")
     result = simulate(mma_tile(24), {"A": a, "B": b})
