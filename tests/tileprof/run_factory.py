@@ -85,7 +85,7 @@ def make_run(**changes: Any) -> Run:
     return Run(**{**values, **changes})
 
 
-def make_case(kernel: str, dtype: str, target_name: str, **changes: Any) -> CaseResult:
+def make_case(kernel: str, dtype: str, target_name: str, /, **changes: Any) -> CaseResult:
     """One case of the synthetic quickstart; ``changes`` replace fields of the CaseResult."""
     target = TARGETS[target_name]
     shape = {"N": 1_048_576} if kernel == "scale_add" else {"M": 1024, "N": 1024, "K": 1024}

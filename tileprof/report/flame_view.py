@@ -13,6 +13,7 @@ from typing import Any
 from tileprof.analyse.flame import FlameTree, Mode, Node
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, DOUBTFUL, Cell, ProvenanceTable
+from tileprof.report.text import shorten
 from tileprof.report.words import words
 
 
@@ -23,8 +24,8 @@ class Strings:
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """Index of a text, given out on first use."""
-        return self._numbers.setdefault(text, len(self._numbers))
+        """Index of a text, given out on first use; longer ones than a tooltip can show are cut in the middle."""
+        return self._numbers.setdefault(shorten(text, 240), len(self._numbers))
 
     def all(self) -> list[str]:
         """All texts in order of index."""

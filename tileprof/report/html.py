@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -30,6 +29,7 @@ from tileprof.report import flame_view, numbers, overview, roofline_view, words
 from tileprof.report.cells import ProvenanceTable
 from tileprof.report.conflict_view import conflict_targets
 from tileprof.report.source_view import source_files
+from tileprof.report.text import breakable, shorten
 from tileprof.report.variants_view import variant_tables
 from tileprof.store.records import PROVENANCES, Run
 
@@ -88,7 +88,9 @@ def render(run: Run) -> str:
     values["provenances"] = provenances.rows()
     data = {
         "strings": strings.all(),
-        "provenances": [[p.kind, p.tool, p.version, p.detail] for _, p in provenances.rows()],
+        "provenances": [
+            [shorten(text, 200) for text in (p.kind, p.tool, p.version, p.detail)] for _, p in provenances.rows()
+        ],
         "kinds": list(PROVENANCES),
         "modes": [mode.id for mode in values["flame_modes"]],
         "flame": flame_data,
@@ -187,16 +189,3 @@ def _environment() -> Environment:
     environment.filters["shorten"] = shorten
     environment.filters["breakable"] = breakable
     return environment
-
-
-def breakable(text: str) -> Markup:
-    """An escaped name that may wrap at its underscores and brackets."""
-    return Markup("").join(Markup("<wbr>") + part if part in "[_" else part for part in re.split(r"([\[_])", text))
-
-
-def shorten(text: str, longest: int = 80) -> str:
-    """A text cut in the middle, where ids differ least, to at most ``longest`` characters."""
-    if len(text) <= longest:
-        return text
-    head = longest * 2 // 3
-    return f"{text[:head]}…{text[-(longest - head - 1) :]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import keyword
+import math
 import tokenize
 from dataclasses import dataclass
 from typing import Any
@@ -149,7 +150,7 @@ def _cells(
 
 def heat(value: float, top: float) -> int:
     """0 to 6 by share of the column's largest value; the script on the page does the same."""
-    if top <= 0 or value <= 0:
+    if not (math.isfinite(top) and math.isfinite(value)) or top <= 0 or value <= 0:
         return 0
     return max(1, min(HEAT_STEPS, int(value / top * HEAT_STEPS + 0.5)))
 
@@ -206,5 +207,8 @@ def _pieces(line: str, spans: list[tuple[int, int, str]]) -> list[Token]:
     return pieces
 
 
-def _whole(value: float) -> float:
-    return int(value) if value == int(value) else value
+def _whole(value: float) -> float | None:
+    """JSON has no NaN and no infinity; whole numbers lose their ``.0``."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if float(value).is_integer() else value
