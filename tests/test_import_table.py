@@ -39,7 +39,7 @@ TVM_ROOMS = {"ir", "frontend", "analysis", "transform", "lower", "codegen", "sim
 HEAVY = {"tvm", "tvm_ffi", "torch", "pandas", "matplotlib", "tileprof"}
 
 # tileprof: left to right; a room may import rooms to its left, and the common ones.
-PROFILER_ORDER = ("workload", "plan", "collect", "launcher", "store", "analyse", "report", "execute", "cli")
+PROFILER_ORDER = ("workload", "plan", "collect", "launcher", "store", "analyse", "report", "execute", "session", "cli")
 PROFILER_COMMON = {"errors", "metrics", "store.records"}
 LAUNCHER_FORBIDDEN = {"tvm", "tvm_ffi", "torch", "pandas", "matplotlib", "pydantic", "jinja2", "rich", "click"}
 

@@ -245,6 +245,11 @@ class Profiler:
 
     def do_bench(self, *args: Any, warmup: int = 3, rep: int = 20) -> float:
         """Median time of a call in milliseconds, on ``args`` or on random inputs."""
+        times = sorted(self.samples(*args, warmup=warmup, rep=rep))
+        return times[len(times) // 2] / 1e6
+
+    def samples(self, *args: Any, warmup: int = 3, rep: int = 20) -> list[float]:
+        """Nanoseconds of each of ``rep`` launches, in order; on a GPU each behind a flush of the L2 cache."""
         kernel = self.kernel
         tensors = args or random_arguments(kernel.parameters)
         launcher = kernel._launcher or kernel._load()
@@ -263,7 +268,7 @@ class Profiler:
                 lambda: launcher(prepared.pointers, grid=grid, threads=threads), launches=rep, warmup=warmup
             )
             prepared.finish()
-        return sorted(times)[len(times) // 2] / 1e6
+        return times
 
 
 def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[Any, ...]:
