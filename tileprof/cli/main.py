@@ -74,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tilelang_min.errors import TileLangError
 
     try:
-        result: Any = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+        result: Any = cli.main(
+            args=None if arguments is None else list(arguments), prog_name="tileprof", standalone_mode=False
+        )
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else str(error), err=True)
         return 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tileprof.cli.main import INTERRUPTED
 from tileprof.errors import UsageError
 
 
@@ -104,7 +105,7 @@ def _run(prepared: Any, as_json: bool) -> int:
         run_prepared(prepared, make_progress())
     except KeyboardInterrupt:
         click.echo(_kept(directory, prepared), err=True)
-        raise
+        return INTERRUPTED
     finished = read_run(directory / STORE)
     write_files(finished, directory)
     if as_json:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import tileprof
 from tileprof.errors import TileprofError
 
 _TICK_S = 0.1  # how soon a pause or the end of one is noticed
@@ -40,13 +41,24 @@ class ChildTimeout(TileprofError):
     """The child did not answer in time."""
 
 
+def environment() -> dict[str, str]:
+    """The environment of children: this process's, with this very tileprof on their module path, wherever they start."""
+    root = str(Path(tileprof.__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH", "")
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root,
+    }
+
+
 class Child:
     """``python -m MODULE`` with a conversation over its standard streams.
 
     What it prints goes to the file ``log``.  One thread may converse; any may pause, resume and kill.
     """
 
-    def __init__(self, module: str, log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, module: str, log: Path) -> None:
         self.module = module
         self._log = log
         self._log_start = log.stat().st_size if log.exists() else 0
@@ -61,7 +73,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+                env=environment(),
                 start_new_session=True,
             )
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -151,16 +163,26 @@ class Child:
                 self._signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the child: ask it by closing its input, and kill it when it does not listen."""
+        """End the child: ask it by closing its input, kill it when it does not listen, and free the pipes.
+
+        Only for the thread that converses.
+        """
         self.resume()
         with suppress(OSError):
             self._input.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_EXIT_S)
+        self.discard()
+
+    def discard(self) -> None:
+        """Kill the child and free the pipes.  Only for the thread that converses."""
         self.kill()
+        for pipe in (self._input, self._output):
+            with suppress(OSError):
+                pipe.close()
 
     def kill(self) -> None:
-        """Kill the whole group at once, children of the child included."""
+        """Kill the whole group at once, children of the child included; any thread may."""
         with self._lock:
             self._killed = True
             # also when the child itself has ended: the group lives as long as one member of it
@@ -177,7 +199,12 @@ def run_command(command: Sequence[str], limit_s: float, log: Path, stop: threadi
     """
     with log.open("ab") as output:
         process = subprocess.Popen(
-            list(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment(),
+            start_new_session=True,
         )
         end = time.monotonic() + limit_s
         try:

@@ -88,7 +88,7 @@ class CaseWorker:
         except tilelang.errors.TileLangError as error:
             self.fail("compile_error", str(error))
             return None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             traceback.print_exc()
             source = self.job["source"] or {}
             self.fail("compile_error", describe_error(error, source.get("file")))

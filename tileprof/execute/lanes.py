@@ -18,7 +18,7 @@ from tileprof.execute.results import CaseBuilder
 START_LIMIT_S = 180.0
 """Longest start of a child, imports included; a cold disk makes TVM's import slow."""
 
-_NO_SPACE_REMEDY = "free some space, or choose another place with -o"
+_NO_SPACE_REMEDY = "free some space and continue with --resume, or choose another place with -o"
 
 
 class Stopped(Exception):
@@ -105,7 +105,7 @@ class Lane:
         with self._lock:
             child, self._child = self._child, None
         if child is not None:
-            child.kill()
+            child.discard()
 
     def close(self) -> None:
         """End the child in good order."""

@@ -77,6 +77,12 @@ class CaseBuilder:
         else:
             self.note(f"{status}: {text}")
 
+    def forgive_simulation(self) -> None:
+        """Turn the end of a worker that was simulating into a note: for a case whose launch will tell more."""
+        if self.stage == "simulating" and self.status in ("timeout", "crashed"):
+            reason, self.status, self.reason = self.reason, None, ""
+            self.note(f"not simulated: {reason}")
+
     def note(self, text: str) -> None:
         """Add a remark for the report, each once."""
         cleaned = self.paths.clean(text)

@@ -82,9 +82,10 @@ def compare(
             if not indices.size:
                 continue
             error = _errors(a, b)
-            bad = error > atol + rtol * np.abs(b)
+            size = np.where(np.isfinite(b), np.abs(b), 0.0)
+            bad = error > atol + rtol * size
             worst_abs = max(worst_abs, float(error.max()))
-            floor = np.maximum(np.abs(b), scale)
+            floor = np.maximum(size, scale)
             relative = np.divide(error, floor, out=np.where(error > 0, np.inf, 0.0), where=floor > 0)
             worst_rel = max(worst_rel, float(relative.max()))
             if bad.any():

@@ -89,7 +89,7 @@ def probe() -> Machine:
         cpu_level=tilelang_targets.resolve("cpu").arch,
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=_memory_bytes(),
-        system=f"{platform.system()} {platform.release()}",
+        system=f"{platform.system()} {_release(platform.release())}",
         python=platform.python_version(),
         gpus=(*nvidia_gpus(), *amd_gpus()),
         packages=installed(PACKAGES),
@@ -105,6 +105,12 @@ def installed(packages: tuple[str, ...]) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def _release(text: str) -> str:
+    """The numbers of a kernel release; what a site appends to them may name it."""
+    found = re.match(r"\d+(\.\d+)*", text)
+    return found[0] if found else ""
 
 
 def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

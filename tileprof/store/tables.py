@@ -54,7 +54,7 @@ def translated(path: Path) -> Iterator[None]:
         text = str(error)
         message, remedy = f"{path}: {text}", None
         if "full" in text or "I/O error" in text:
-            message, remedy = f"{path} cannot grow: {text}", "free some space, or choose another place with -o"
+            message, remedy = f"{path} cannot grow: {text}", "free some space and continue with --resume, or choose another place with -o"
         elif "readonly" in text or "unable to open" in text:
             message, remedy = f"{path} cannot be written: {text}", "check its directory, or choose another with -o"
         elif "locked" in text:

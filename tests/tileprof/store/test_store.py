@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_and_keeps_finished_cases(tmp_path: Path) -> None:
         store.write_header(HEADER)
         with pytest.raises(StoreError, match="cannot grow") as caught:
             fill(store)
-    assert caught.value.remedy == "free some space, or choose another place with -o"
+    assert caught.value.remedy == "free some space and continue with --resume, or choose another place with -o"
     assert 0 < len(written) < 200
     assert len(read_run(path).cases) == len(written)
 

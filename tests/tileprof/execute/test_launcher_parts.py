@@ -1,0 +1,160 @@
+"""Inputs, comparison and timing of the launcher, without a kernel."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tileprof.launcher.compare import compare, default_tolerance
+from tileprof.launcher.inputs import make_arguments, make_array, poison, written
+from tileprof.launcher.timing import CacheFlusher, time_launches
+
+
+def test_inputs_are_the_same_for_a_seed_and_differ_by_name() -> None:
+    a = make_array("normal", "A", (64, 64), "float16", 3)
+    assert np.array_equal(a, make_array("normal", "A", (64, 64), "float16", 3))
+    assert not np.array_equal(a, make_array("normal", "B", (64, 64), "float16", 3))
+    assert not np.array_equal(a, make_array("normal", "A", (64, 64), "float16", 4))
+    assert abs(float(a.astype(np.float64).mean())) < 0.06
+    assert abs(float(a.astype(np.float64).std()) - 1) < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint32", "bool"])
+def test_kinds_of_input(dtype: str) -> None:
+    shape = (3, 700)
+    for kind in ("normal", "uniform", "zeros", "ones", "arange"):
+        array = make_array(kind, "A", shape, dtype, 0)
+        assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
+    assert make_array("zeros", "A", shape, dtype, 0).astype(float).sum() == 0
+    assert make_array("ones", "A", shape, dtype, 0).astype(float).sum() == 2100
+    uniform = make_array("uniform", "A", shape, dtype, 0).astype(float)
+    low, high = {"f": (0, 1), "i": (-4, 4), "u": (0, 4), "b": (0, 1)}[np.dtype(dtype).kind]
+    assert uniform.min() >= low
+    assert uniform.max() <= high
+    arange = make_array("arange", "A", shape, "float16", 0).astype(float).ravel()
+    assert arange[:3].tolist() == [0, 1, 2]
+    assert arange[1023:1026].tolist() == [1023, 0, 1]
+
+
+def test_what_was_not_written_shows() -> None:
+    for dtype in ("float16", "float32", "float64", "int32"):
+        before = poison((4, 8), dtype)
+        after = before.copy()
+        after[1, 2:5] = 0
+        after[2, 0] = np.nan if dtype.startswith("float") else 7  # a NaN that a kernel computes has other bits
+        mask = written(before, after)
+        assert sorted(zip(*np.nonzero(mask))) == [(1, 2), (1, 3), (1, 4), (2, 0)]
+        assert not dtype.startswith("float") or np.isnan(before).all()
+
+
+def test_arguments_of_a_kernel() -> None:
+    parameters = [
+        {"name": "A", "dtype": "float32", "shape": [2, 3], "access": "in"},
+        {"name": "B", "dtype": "float32", "shape": [2, 3], "access": "inout"},
+        {"name": "C", "dtype": "float32", "shape": [2], "access": "out"},
+        {"name": "D", "dtype": "float32", "shape": [2], "access": "out"},
+    ]
+    given = {"A": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    made = make_arguments(parameters, {"B": "ones", "D": "zeros"}, 0, given)
+    assert list(made) == ["A", "B", "C", "D"]
+    assert made["A"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert made["A"] is not given["A"]
+    assert made["B"].sum() == 6
+    assert np.isnan(made["C"]).all()
+    assert made["D"].tolist() == [0, 0]
+
+
+def test_comparison_follows_the_tolerance() -> None:
+    reference = {"C": np.array([[100.0, 1.0], [0.0, -2.0]])}
+    right = {"C": np.array([[100.9, 1.0], [0.05, -2.0]], np.float32)}
+    outcome = compare(right, reference, rtol=1e-2, atol=0.1)
+    assert (outcome.ok, outcome.compared) == (True, 4)
+    assert outcome.max_abs_error == pytest.approx(0.9, rel=1e-5)
+    wrong = compare(right, reference, rtol=1e-3, atol=0.01)
+    assert not wrong.ok
+    assert wrong.worst == "C[0, 0] is 100.9, the reference 100"
+    # relative to the reference where it is large, to its root mean square where it is small: 0.9 / 100
+    assert outcome.max_rel_error == pytest.approx(0.009, rel=1e-4)
+
+
+def test_not_a_number_and_infinity_are_errors_unless_meant() -> None:
+    reference = {"C": np.array([1.0, np.inf, np.nan, 2.0])}
+    assert compare({"C": np.array([1.0, np.inf, np.nan, 2.0])}, reference, 0, 0).ok
+    outcome = compare({"C": np.array([1.0, np.inf, np.nan, np.nan])}, reference, 1, 1)
+    assert not outcome.ok
+    assert math.isinf(outcome.max_abs_error)
+    assert outcome.worst == "C[3] is nan, the reference 2"
+    finite = compare({"C": np.array([1.0, 5.0, np.nan, 2.0])}, reference, 1, 1)
+    assert not finite.ok
+    assert math.isinf(finite.max_rel_error)
+
+
+def test_only_what_the_mask_has_is_compared() -> None:
+    reference = {"C": np.zeros((2, 2))}
+    result = {"C": np.array([[0.0, 9.0], [9.0, 1.0]])}
+    mask = {"C": np.array([[True, False], [False, True]])}
+    outcome = compare(result, reference, 0, 0.5, mask)
+    assert (outcome.ok, outcome.compared, outcome.max_abs_error) == (False, 2, 1.0)
+    assert outcome.worst == "C[1, 1] is 1, the reference 0"
+    nothing = compare(result, reference, 0, 0, {"C": np.zeros((2, 2), bool)})
+    assert (nothing.ok, nothing.compared) == (True, 0)
+
+
+def test_a_reference_of_another_shape_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"shape \(3,\), the kernel's \(2,\)"):
+        compare({"C": np.zeros(2)}, {"C": np.zeros(3)}, 0, 0)
+
+
+def test_the_narrowest_type_sets_the_default_tolerance() -> None:
+    assert default_tolerance(["float16", "float32"]) == default_tolerance(["float16"])
+    assert default_tolerance(["float32"])[0] < default_tolerance(["float16"])[0]
+    assert default_tolerance(["int32"]) == (0.0, 0.0)
+
+
+def test_samples_and_budget() -> None:
+    calls: list[str] = []
+
+    def measure() -> float:
+        calls.append("launch")
+        return 1e6
+
+    every = time_launches(measure, warmup=2, samples=4, rounds=2, budget_s=60, flush=lambda: calls.append("flush"))
+    assert calls == ["launch"] * 2 + ["flush", "launch"] * 4 + ["launch"] * 2 + ["flush", "launch"] * 4
+    assert (every.samples_ns, every.warmup, every.flushed, every.wanted) == ((1e6,) * 8, 4, True, 8)
+    # a budget of 10 launches: 5 of warm-up, then samples until it is spent
+    limited = time_launches(measure, warmup=100, samples=100, rounds=1, budget_s=0.0095)
+    assert (limited.warmup, len(limited.samples_ns), limited.wanted) == (5, 5, 100)
+    slow = time_launches(measure, warmup=1, samples=100, rounds=1, budget_s=1e-9)
+    assert (slow.warmup, len(slow.samples_ns)) == (1, 3)
+
+
+def test_flushing_writes_more_than_the_cache() -> None:
+    flusher = CacheFlusher(1 << 20)
+    assert flusher.bytes == 2 << 20
+    flusher()
+    flusher()
+    assert int(flusher._buffer.min()) == int(flusher._buffer.max()) == 2
+
+
+def test_the_launcher_imports_no_compiler(tmp_path: Path) -> None:
+    code = "import tileprof.launcher.__main__, sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "tilelang_min" in loaded
+    assert not loaded & {
+        "tvm",
+        "tvm_ffi",
+        "torch",
+        "pandas",
+        "matplotlib",
+        "pydantic",
+        "jinja2",
+        "rich",
+        "click",
+        "yaml",
+    }

@@ -1,0 +1,208 @@
+"""``tileprof doctor``: what this machine can do, what is missing, and the exact remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tileprof.collect import ncu
+from tileprof.plan.machine import Machine, installed, probe
+
+OK, MISSING, LIMITED = "ok", "missing", "limited"
+_STYLES = {OK: "green", MISSING: "red", LIMITED: "yellow"}
+_INSTALL = "python -m pip install"
+_PINNED = {"apache-tvm": "0.27.0.post1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for.
+
+    ``state`` is ok, missing or limited; ``required`` says that tileprof is broken without it; ``remedy`` is what to type or do.
+    """
+
+    area: str
+    name: str
+    state: str
+    detail: str
+    remedy: str = ""
+    required: bool = False
+
+
+def examine(machine: Machine) -> list[Finding]:
+    """Everything that is looked for, in the order in which it is shown."""
+    return [*_host(machine), *_compilers(), *_nvidia(machine), *_amd(machine), *_counters(), *_extras()]
+
+
+def _host(machine: Machine) -> Iterator[Finding]:
+    supported = (3, 11) <= sys.version_info[:2] <= (3, 12)
+    remedy = "" if supported else "use Python 3.11 or 3.12: others are not tested"
+    yield Finding("host", "Python", OK if supported else LIMITED, machine.python, remedy)
+    yield Finding("host", "processor", OK, f"{machine.cpu}, {machine.cores} cores, {machine.cpu_level}")
+    if machine.memory_bytes is not None:
+        yield Finding("host", "memory", OK, f"{machine.memory_bytes / 2**30:.1f} GiB")
+    linux = machine.system.startswith("Linux") and os.uname().machine == "x86_64"
+    remedy = "" if linux else "use Linux on x86-64"
+    yield Finding("host", "system", OK if linux else MISSING, machine.system, remedy, required=True)
+
+
+def _package(area: str, name: str, purpose: str, *, required: bool = False, extra: str = "") -> Finding:
+    """Whether a package is installed, in the version that is needed."""
+    command = f"{_INSTALL} 'tileprof[{extra}]'" if extra else f"{_INSTALL} --force-reinstall tileprof"
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(area, name, MISSING, purpose, command, required)
+    wanted = _PINNED.get(name)
+    if wanted is not None and version != wanted:
+        detail = f"{version}, and {wanted} is needed: {purpose}"
+        return Finding(area, name, LIMITED, detail, f"{_INSTALL} {name}=={wanted}", required)
+    return Finding(area, name, OK, f"{version}: {purpose}")
+
+
+def _compilers() -> Iterator[Finding]:
+    yield _package("compiling", "apache-tvm", "thread programs, for every target", required=True)
+    yield _package("compiling", "nvidia-cuda-nvrtc", "CUDA C++ to cubins", required=True)
+    yield _package("compiling", "nvidia-cuda-runtime", "the headers that NVRTC reads", required=True)
+    yield _package("compiling", "nvidia-cuda-nvdisasm", "cubins to SASS with lines", required=True)
+    yield _package("compiling", "ziglang", "objects for CPUs and AMD GPUs", required=True)
+    yield _package("compiling", "capstone", "listings of CPU kernels", required=True)
+
+
+def _nvidia(machine: Machine) -> Iterator[Finding]:
+    gpus = [gpu for gpu in machine.gpus if gpu.vendor == "nvidia"]
+    for gpu in gpus:
+        detail = f"{gpu.name}, compute capability {gpu.arch}, driver {gpu.driver}"
+        yield Finding("NVIDIA", "GPU", OK, detail)
+    if not gpus:
+        driver = Path("/proc/driver/nvidia/version")
+        if driver.exists():
+            version = re.search(r"\d+\.\d+(\.\d+)?", driver.read_text(errors="replace"))
+            detail = f"driver {version[0] if version else ''} is here, and nvidia-smi lists no GPU"
+            yield Finding("NVIDIA", "GPU", LIMITED, detail, "give this container the GPU (docker run --gpus all)")
+        else:
+            detail = "no driver: kernels are compiled and simulated, not run"
+            yield Finding("NVIDIA", "GPU", MISSING, detail, "use a machine with an NVIDIA GPU and its driver")
+    yield _package("NVIDIA", "cuda-bindings", "launching on NVIDIA GPUs", extra="cuda")
+    tool = ncu.available()
+    if tool.usable:
+        yield Finding("NVIDIA", "ncu", OK, f"{tool.version}, {tool.path}: counters per tile operation")
+    else:
+        state = LIMITED if tool.path else MISSING
+        yield Finding("NVIDIA", "ncu", state, f"counters per tile operation: {tool.why}", tool.remedy)
+    yield _package("NVIDIA", "ncu-report", "reading .ncu-rep files", extra="ncu")
+
+
+def _amd(machine: Machine) -> Iterator[Finding]:
+    gpus = [gpu for gpu in machine.gpus if gpu.vendor == "amd"]
+    for gpu in gpus:
+        detail = f"{gpu.name}, {gpu.arch}: launching on AMD GPUs is not there yet"
+        yield Finding("AMD", "GPU", LIMITED, detail, "use the static and simulated figures")
+    if not gpus:
+        detail = "no amdgpu driver: kernels are compiled and simulated, not run"
+        yield Finding("AMD", "GPU", MISSING, detail, "use a machine with an AMD GPU and ROCm")
+    rocm = Path("/opt/rocm/.info/version")
+    if rocm.is_file():
+        yield Finding("AMD", "ROCm", OK, rocm.read_text(errors="replace").strip())
+    yield _tool(
+        "AMD",
+        "rocprofv3",
+        "counters on AMD GPUs; not used by this version",
+        "install rocprofiler-sdk of ROCm 6.2 or later",
+    )
+
+
+def _tool(area: str, name: str, purpose: str, remedy: str) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(area, name, MISSING, purpose, remedy)
+    return Finding(area, name, OK, f"{_version(path)}{path}: {purpose}")
+
+
+def _version(path: str) -> str:
+    """``6.1, `` from what a tool says to --version, or nothing."""
+    try:
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"\d+(\.\d+)+", answer.stdout + answer.stderr)
+    return f"{found[0]}, " if found else ""
+
+
+def _counters() -> Iterator[Finding]:
+    yield _tool(
+        "processor", "perf", "counters of processors; not used by this version", "install linux-tools of your kernel"
+    )
+
+
+def _extras() -> Iterator[Finding]:
+    for name, purpose, extra in (
+        ("torch", "torch tensors as arguments and references", "torch"),
+        ("distributed", "sweeps over several machines; not used by this version", "dask"),
+    ):
+        version = installed((name,)).get(name)
+        command = f"{_INSTALL} 'tileprof[{extra}]'"
+        state, detail = (OK, f"{version}: {purpose}") if version else (MISSING, purpose)
+        yield Finding("optional", name, state, detail, "" if version else command)
+
+
+def abilities(findings: list[Finding]) -> list[str]:
+    """What follows for the user, one line each."""
+    found = {finding.name: finding.state == OK for finding in findings if finding.name != "GPU"}
+    gpu = {f.area: f.state == OK for f in findings if f.name == "GPU"}
+    compiling = all(finding.state == OK for finding in findings if finding.area == "compiling")
+    lines = [
+        "compile and simulate for CPUs, NVIDIA and AMD GPUs"
+        if compiling
+        else "compile: something is missing, see above"
+    ]
+    lines.append("run and time on this processor" if compiling else "run on this processor: once compiling works")
+    if gpu.get("NVIDIA") and found.get("cuda-bindings"):
+        counters = ", with counters" if found.get("ncu") and found.get("ncu-report") else ", without counters"
+        lines.append(f"run and time on the NVIDIA GPU{counters}")
+    return lines
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def doctor(as_json: bool) -> int:
+    """Say what this machine can do, what is missing, and the exact remedy.
+
+    Exit status 2 where something that every run needs is missing.
+    """
+    findings = examine(probe())
+    broken = [finding for finding in findings if finding.required and finding.state == MISSING]
+    if as_json:
+        record = {"findings": [asdict(finding) for finding in findings], "can": abilities(findings)}
+        click.echo(json.dumps(record, indent=2))
+        return 2 if broken else 0
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("area", "what", "state", "detail and remedy"):
+        table.add_column(title, overflow="fold")
+    for finding in findings:
+        detail = finding.detail + (f"\n-> {finding.remedy}" if finding.remedy else "")
+        table.add_row(finding.area, finding.name, Text(finding.state, style=_STYLES[finding.state]), Text(detail))
+    console.print(table)
+    console.print(Text("\nThis machine can:", style="bold"))
+    for line in abilities(findings):
+        console.print(Text(f"  {line}"))
+    return 2 if broken else 0
+
+
+COMMAND = doctor
