@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.analysis.blocks import block_classes
 from tilelang_min.driver.kernel import Analysis, random_arguments
+from tilelang_min.program import ThreadProgram
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.simulate import simulate
 
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
 
 def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
-    program = kernel._program
+    return analyse_program(kernel._program, args)
+
+
+def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analysis:
+    """:func:`analyse` for a thread program that was not compiled: counting needs no binary."""
     classes = block_classes(program)
-    arrays = args or random_arguments(kernel.parameters)
-    values = {parameter.name: array for parameter, array in zip(kernel.parameters, arrays, strict=True)}
+    arrays = args or random_arguments(program.parameters)
+    values = {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
     merged: dict[tuple[Any, ...], Any] = {}
     executed: dict[int, Counter[str]] = {}
     notes: list[str] = []
@@ -34,7 +39,7 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
             executed.setdefault(operation, Counter()).update(by_class)
         notes += [note for note in result.notes if note not in notes]
     blocks = program.grid[0] * program.grid[1] * program.grid[2]
-    for parameter in kernel.parameters:
+    for parameter in program.parameters:
         if blocks > len(classes) and parameter.shape[-1] * dtype_bytes(parameter.dtype) % 32:
             notes.append(
                 f"rows of {parameter.name} are not a multiple of 32 bytes: its global sectors are those of one block of each "
@@ -44,6 +49,8 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
         counts=tuple(merged.values()),
         executed={operation: dict(by_class) for operation, by_class in executed.items()},
         classes=tuple((item.representative, item.count) for item in classes),
-        outputs={parameter.name: values[parameter.name] for parameter in kernel.parameters if parameter.access != "in"},
+        outputs={
+            parameter.name: values[parameter.name] for parameter in program.parameters if parameter.access != "in"
+        },
         notes=tuple(notes),
     )
