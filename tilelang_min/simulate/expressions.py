@@ -119,7 +119,8 @@ class Expressions:
 
     def constant(self, e: Expression) -> Value:
         if is_float(e.dtype):
-            return Array(self.source.hoist(f"np.{e.dtype}({float(e.value)!r})", "c"), e.dtype, constant=True)
+            # As text inside quotes, because Python has no name for an infinity or NaN.
+            return Array(self.source.hoist(f"np.{e.dtype}('{float(e.value)!r}')", "c"), e.dtype, constant=True)
         if e.dtype == "bool":
             return Array(str(bool(e.value)), "bool", constant=True)
         return Uniform(Linear(int(e.value)), e.dtype)
