@@ -1,0 +1,72 @@
+"""Headless Chromium with the network shut, driven through its own WebDriver."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tileprof"))
+
+# Everything is refused before it leaves: no name resolves, no proxy answers.  The other switches keep Chromium from trying.
+SWITCHES = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
+    "--hide-scrollbars", "--window-size=1440,1000", "--force-device-scale-factor=1", "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=127.0.0.1:9",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def drivers() -> Iterator[list[Any]]:
+    """WebDrivers that this session started; all end with it."""
+    started: list[Any] = []
+    yield started
+    for driver in started:
+        driver.quit()
+
+
+@pytest.fixture
+def chromium(browser: str, drivers: list[Any]) -> Any:
+    """A WebDriver, started once a session and reset for each test; scripts run, the system prefers light colours."""
+    if not drivers:
+        drivers.append(_start(browser))
+    driver = drivers[0]
+    driver.get("about:blank")
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    prefer(driver, "light")
+    for log in ("browser", "performance"):
+        driver.get_log(log)
+    return driver
+
+
+@pytest.fixture
+def look() -> Callable[[Any, str], None]:
+    """``prefers-color-scheme`` as if the system had it."""
+    return prefer
+
+
+def prefer(driver: Any, scheme: str) -> None:
+    """Makes the page believe that the system prefers ``light`` or ``dark``."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def _start(browser: str) -> Any:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
+    from selenium.webdriver.chrome.service import Service
+
+    program = shutil.which("chromedriver")
+    if program is None:
+        pytest.fail("Chromium is here and chromedriver is not (apt-get install chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for switch in SWITCHES:
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(program))
