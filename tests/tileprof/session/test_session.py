@@ -1,0 +1,127 @@
+"""``tilelang.profile(kernel)``: what a script gets, on any machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_min as tilelang
+import tilelang_min.language as T
+from tileprof.errors import UsageError
+
+
+@tilelang.jit
+def product(M, N, K, pad=0):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(N // 64, M // 64, threads=128) as (bx, by):
+            A_shared = T.alloc_shared((64, 64 + pad), "float16")
+            B_shared = T.alloc_shared((64, 64 + pad), "float16")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(K // 64, num_stages=1):
+                T.copy(A[by * 64, ko * 64], A_shared[:, 0:64])
+                T.copy(B[ko * 64, bx * 64], B_shared[:, 0:64])
+                T.gemm(A_shared[:, 0:64], B_shared[:, 0:64], C_local)
+            T.copy(C_local, C[by * 64, bx * 64])
+
+    return main
+
+
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    return tilelang.profile(product.for_target("cuda:sm_80")(128, 128, 128))
+
+
+def test_conflicts_of_plain_rows_by_operation_and_buffer(plain: Any) -> None:
+    conflicts = plain.memory_conflicts()
+    # 4 blocks x 2 steps of K x 4 warps; rows of 128 bytes put the 8 rows of an 8x8 matrix into the same banks: 8 passes for 1.
+    # A warp of the 2x2 grid reads 32 rows of A: 2 row tiles x 4 steps of 16 = 8 ldmatrix.x4 of 4 matrices; the same for B.
+    requests = 4 * 2 * 4 * 8
+    extra = requests * 4 * (8 - 1)
+    assert conflicts.by_buffer == {"A_shared": extra, "B_shared": extra}
+    assert conflicts.total == 2 * extra
+    rows = {(entry.buffer, entry.access): entry for entry in conflicts.entries}
+    entry = rows["A_shared", "ldmatrix"]
+    assert (entry.requests, entry.transactions, entry.transactions_ideal, entry.ways) == (
+        requests,
+        requests * 32,
+        requests * 4,
+        8,
+    )
+    assert entry.operation.startswith("T.gemm(A_shared")
+    assert entry.source == "simulated"
+    assert rows["A_shared", "store"].conflicts == 0
+    text = str(conflicts)
+    assert f"{2 * extra:,} extra transactions" in text
+    assert "T.gemm(A_shared[:, 0:64], B_shared[:, 0:64], C_local)" in text
+
+
+def test_padding_removes_them() -> None:
+    conflicts = tilelang.profile(product.for_target("cuda:sm_80")(128, 128, 128, pad=8)).memory_conflicts()
+    assert conflicts.total == 0
+    assert "no conflicts" in str(conflicts)
+
+
+def test_amd_says_lds_cycles() -> None:
+    conflicts = tilelang.profile(product.for_target("hip:gfx942")(128, 128, 128)).memory_conflicts()
+    assert conflicts.total > 0
+    assert "extra LDS cycles" in str(conflicts)
+
+
+def test_frame_has_a_row_for_each_entry(plain: Any) -> None:
+    conflicts = plain.memory_conflicts()
+    frame = conflicts.frame
+    assert len(frame) == len(conflicts.entries)
+    assert frame["conflicts"].sum() == conflicts.total
+
+
+def test_nothing_is_launched_without_arguments(plain: Any) -> None:
+    assert plain.case.status == "not_run"
+    assert plain.case.timing is None
+    assert not (plain.metrics["metric"] == "time.ns").any()
+    assert any(item.what == "time.ns" for item in plain.run.unavailable)
+
+
+def test_with_arguments_the_kernel_is_timed_and_writes_its_output() -> None:
+    kernel = product.for_target("cpu")(128, 128, 128)
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal((128, 128)).astype("float16") for _ in range(2))
+    c = np.full((128, 128), np.nan, "float32")
+    report = tilelang.profile(kernel, a, b, c)
+    np.testing.assert_allclose(c, a.astype("float64") @ b.astype("float64"), rtol=2e-3, atol=1e-3)
+    assert report.case.status == "ok"
+    times = report.metrics[report.metrics["metric"] == "time.ns"]
+    assert list(times["provenance"]) == ["measured"]
+    assert times["value"].iloc[0] == report.case.timing.median_ns > 0
+
+
+def test_metrics_frame_has_the_promised_columns(plain: Any) -> None:
+    frame = plain.metrics
+    assert {"case", "kernel", "launch", "operation", "metric", "value", "unit", "provenance"} <= set(frame.columns)
+    registers = frame[(frame["metric"] == "registers.per_thread") & frame["operation"].isna()]
+    assert registers["value"].iloc[0] > 0
+    assert registers["provenance"].iloc[0] == "static"
+
+
+def test_report_files(plain: Any, tmp_path: Path) -> None:
+    page = plain.visualize(tmp_path / "gemm.html")
+    text = page.read_text()
+    assert "A_shared" in text
+    assert not re.search(r"(?:src|href)=.https?:", text)
+    assert plain.visualize().exists()
+    plain.roofline(tmp_path / "roofline.svg")
+    assert (tmp_path / "roofline.svg").read_text().lstrip().startswith("<?xml")
+    record = json.loads(plain.to_json(tmp_path / "gemm.json").read_text())
+    assert record["cases"][0]["kernel"] == "product"
+
+
+def test_a_counter_tool_is_refused_with_a_remedy(plain: Any) -> None:
+    kernel = product.for_target("cpu")(128, 128, 128)
+    with pytest.raises(UsageError, match="tileprof run"):
+        tilelang.profile(kernel, profiler="ncu")
