@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,12 +22,13 @@ class Paths:
     """Makes paths in texts relative to the workload, so that results name no user and compare between machines."""
 
     def __init__(self, *folders: Path) -> None:
-        self._prefixes = sorted({f"{folder}/" for folder in folders}, key=len, reverse=True)
+        places = sorted({str(folder) for folder in folders if len(folder.parts) > 1}, key=len, reverse=True)
+        # a folder with what follows it, but no folder whose name only begins so
+        self._folders = re.compile("|".join(rf"{re.escape(place)}(?:/|(?![\w.-]))" for place in places) or r"(?!)")
 
     def clean(self, text: str) -> str:
-        """``text`` with the folders' prefixes removed."""
-        for prefix in self._prefixes:
-            text = text.replace(prefix, "")
+        """``text`` without the folders, which are where its paths then start, and with ~ for the home directory."""
+        text = self._folders.sub(lambda found: "" if found[0].endswith("/") else ".", text)
         home = str(Path.home())
         return text.replace(f"{home}/", "~/") if len(home) > 1 else text
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import tileprof
 from tileprof import __version__
 from tileprof.collect import ncu
 from tileprof.collect.ceilings import ceilings
@@ -131,7 +132,7 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
             store.set_unavailable(prepared.plan.unavailable)
             store.add_ceilings(_datasheet_ceilings(prepared.cases))
             progress.begin(len(prepared.cases), len(kept))
-            paths = Paths(workload.directory, Path.cwd())
+            paths = Paths(workload.directory, Path.cwd(), Path(tileprof.__file__).resolve().parent.parent)
             sweep = Sweep(workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths)
             try:
                 sweep.run()

@@ -18,7 +18,7 @@ MOST_COMBINATIONS = 2_000_000
 
 
 def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> list[Case]:
-    """All cases in the order of the file: kernel, target, args, shape, tiles; the last axis varies fastest.
+    """All cases in the order of the file: kernel, args, shape, tiles, target; the last of these varies fastest.
 
     ``targets`` restricts them to the targets of these names.  Raises WorkloadError for an expression that cannot be
     computed, for more than MOST_COMBINATIONS combinations, for a kernel of which ``where`` and ``exclude`` leave nothing, and
@@ -63,11 +63,11 @@ def combinations(kernel: KernelEntry) -> int:
 
 def _kernel_cases(kernel: KernelEntry, targets: list[TargetEntry]) -> Iterator[Case]:
     conditions = [parse_expression(text) for text in kernel.where]
-    for target in targets:
-        for args in _product(kernel.args):
-            for shape in kernel.shapes:
-                for tiles in _product(kernel.tiles):
-                    values = {**args, **shape, **tiles}
+    for args in _product(kernel.args):
+        for shape in kernel.shapes:
+            for tiles in _product(kernel.tiles):
+                values = {**args, **shape, **tiles}
+                for target in targets:
                     if _excluded(kernel, values, target) or not _wanted(kernel, conditions, values, target):
                         continue
                     yield Case(_case_id(kernel, args, shape, tiles, target), "", kernel, target, args, shape, tiles)

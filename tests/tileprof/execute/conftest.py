@@ -1,0 +1,167 @@
+"""A folder with kernels, and a function that runs a workload in it through the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tileprof.execute.child import environment
+from tileprof.store.reader import read_run
+from tileprof.store.records import CaseResult, Run
+
+LIMIT_S = 240
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the command line left."""
+
+    status: int
+    out: str
+    err: str
+    directory: Path
+
+    @property
+    def run(self) -> Run:
+        return read_run(self.directory / "run.sqlite")
+
+    def case(self, name: str) -> CaseResult:
+        (found,) = [case for case in self.run.cases if case.id == name]
+        return found
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that holds kernels.py."""
+
+    path: Path
+
+    def write(self, text: str, name: str = "w.yaml") -> Path:
+        file = self.path / name
+        file.write_text(text)
+        return file
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The command line as a process."""
+        command = [sys.executable, "-m", "tileprof", *arguments]
+        env = {**environment(), "TILELANG_CACHE_DIR": str(self.path / "cache")}
+        return subprocess.Popen(
+            command, cwd=self.path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def tileprof(self, *arguments: str, directory: str = "run") -> Outcome:
+        """Run the command line to its end."""
+        with self.start(*arguments) as process:
+            out, err = process.communicate(timeout=LIMIT_S)
+        return Outcome(process.returncode, out, err, self.path / directory)
+
+    def run(self, text: str, *arguments: str, directory: str = "run") -> Outcome:
+        """``tileprof run`` of a workload text."""
+        file = self.write(text)
+        return self.tileprof("run", file.name, "-o", directory, *arguments, directory=directory)
+
+
+def make_folder(path: Path) -> Folder:
+    shutil.copy(Path(__file__).with_name("sweep_kernels.py"), path / "kernels.py")
+    return Folder(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return make_folder(tmp_path)
+
+
+BAD_BINARIES = {"crash": "*(volatile int *)0 = 0;", "hang": "for (volatile int i = 0;; i++) ;"}
+
+MAKE_BUNDLES = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import kernels
+kernel = kernels.scale.for_target("cpu")(256)
+for name in {names!r}:
+    kernel.save(Path({folder!r}) / f"{{name}}.bundle")
+"""
+
+
+def make_bad_bundles(folder: Folder) -> None:
+    """Bundles crash.bundle and hang.bundle: a good kernel's, with machine code that crashes or never ends."""
+    code = MAKE_BUNDLES.format(folder=str(folder.path), names=[*BAD_BINARIES, "good"])
+    subprocess.run([sys.executable, "-c", code], env=environment(), check=True, timeout=LIMIT_S)
+    for name, body in BAD_BINARIES.items():
+        bundle = folder.path / f"{name}.bundle"
+        record = json.loads((bundle / "kernel.json").read_text())
+        source = folder.path / f"{name}.c"
+        source.write_text(f"void {record['symbol']}(float *a, float *b, int first, int last) {{ {body} }}\n")
+        flags = ["-shared", "-O1", "-nostdlib", "-fno-sanitize=undefined", "-fstack-size-section"]
+        binary = str(bundle / record["binary"]["file"])
+        command = [sys.executable, "-m", "ziglang", "cc", *flags, "-o", binary, str(source)]
+        subprocess.run(command, check=True, timeout=LIMIT_S)
+
+
+FAILURES = """\
+version: 1
+name: failures
+defaults: {timeout: 6s, timing: {warmup: 1, samples: 3}}
+targets:
+  cpu: {target: cpu}
+  a100: {target: "cuda:sm_80"}
+kernels:
+  - {name: first, source: "kernels.py:scale", shapes: [{N: 1000}], reference: "kernels.py:double"}
+  - {name: wrong, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:triple"}
+  - {name: bad_reference, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:broken_reference", targets: [cpu]}
+  - {name: short_reference, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:wrong_shape", targets: [cpu]}
+  - {name: bad_input, source: "kernels.py:scale", shapes: [{N: 100}], inputs: {Q: ones}, targets: [cpu]}
+  - {name: bad_file, source: "raises.py:kernel", shapes: [{M: 1}], targets: [cpu]}
+  - {name: misfit, source: "kernels.py:misfit", shapes: [{M: 64}], targets: [cpu]}
+  - {name: rank, source: "kernels.py:rank", shapes: [{M: 64}], targets: [cpu]}
+  - {name: hungry, source: "kernels.py:hungry", shapes: [{M: 64}], tiles: {block: [256]}, targets: [a100]}
+  - {name: raising, source: "kernels.py:raising", shapes: [{M: 1}], targets: [cpu]}
+  - {name: exiting, source: "kernels.py:exiting", shapes: [{M: 1}], targets: [cpu]}
+  - {name: aborting, source: "kernels.py:aborting", shapes: [{M: 1}], targets: [cpu]}
+  - {name: hanging, source: "kernels.py:hanging", shapes: [{M: 1}], targets: [cpu]}
+  - {name: crash, bundle: crash.bundle, targets: [cpu]}
+  - {name: hang, bundle: hang.bundle, targets: [cpu]}
+  - {name: misplaced, bundle: good.bundle, targets: [a100]}
+  - {name: foreign, callable: "kernels.py:double", targets: [cpu]}
+  - {name: program, command: ["./a.out"], targets: [a100]}
+  - {name: last, source: "kernels.py:scale", shapes: [{N: 1001}], reference: "kernels.py:double", inputs: {A: "kernels.py:ramp"}}
+"""
+
+
+@pytest.fixture(scope="session")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One sweep over everything that can go wrong with a case, between two cases that are fine."""
+    folder = make_folder(tmp_path_factory.mktemp("failures"))
+    (folder.path / "raises.py").write_text("x = 1 / 0\n\n\ndef kernel(M):\n    pass\n")
+    make_bad_bundles(folder)
+    return folder.run(FAILURES)
+
+
+GOOD = """\
+version: 1
+name: small
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 4}, seed: 3}
+targets:
+  cpu: {target: cpu}
+  a100: {target: "cuda:sm_80"}
+  mi300x: {target: "hip:gfx942", profiler: rocprofv3}
+kernels:
+  - name: scale
+    source: kernels.py:scale
+    args: {dtype: [float32, float16]}
+    shapes: [{N: 1000}]
+    reference: kernels.py:double
+"""
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A small run in which all is well."""
+    return make_folder(tmp_path_factory.mktemp("good")).run(GOOD)
