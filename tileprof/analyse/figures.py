@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tileprof.store.records import CaseResult, Metric, Provenance
+from tileprof.store.records import CaseResult, Metric, Provenance, Timing
 
 UNATTRIBUTED = "unattributed"
 """Access of rows that hold what belongs to no operation."""
@@ -127,3 +127,10 @@ def listing_provenance(case: CaseResult) -> Provenance:
     return Provenance(
         "static", "machine listing", "", ", ".join(f"{tool} {version}" for tool, version in toolchain.items())
     )
+
+
+def timing_provenance(timing: Timing) -> Provenance:
+    """Provenance of a median time."""
+    flush = "L2 flushed before each" if timing.flush_l2 else "caches warm"
+    detail = f"median of {len(timing.samples_ns)} launches after {timing.warmup} for warm-up, {flush}"
+    return Provenance("measured", timing.method, "", detail)

@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tileprof.analyse.figures import CaseFigures, Figure, listing_provenance, static_instructions, total
+from tileprof.analyse.figures import (
+    CaseFigures,
+    Figure,
+    listing_provenance,
+    static_instructions,
+    timing_provenance,
+    total,
+)
 from tileprof.analyse.labels import targets, variant_labels
-from tileprof.store.records import CaseResult, Provenance, Run
+from tileprof.store.records import CaseResult, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +170,7 @@ def _whole_figure(case: CaseResult, figures: CaseFigures, mode: Mode) -> Figure 
         # Time comes from unprofiled runs only; a profiler's own duration is another quantity.
         if case.timing is None or not case.timing.samples_ns:
             return None
-        detail = f"median of {len(case.timing.samples_ns)} launches after {case.timing.warmup} for warm-up"
-        return Figure(case.timing.median_ns, "ns", Provenance("measured", case.timing.method, "", detail))
+        return Figure(case.timing.median_ns, "ns", timing_provenance(case.timing))
     if mode.id == "static":
         return None
     return figures.of_operation(mode.metric, mode.kind, None)

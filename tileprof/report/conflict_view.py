@@ -96,19 +96,21 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
 
 
 def _verdict(rows: list[ConflictRow], provenances: ProvenanceTable) -> Cell:
-    """All conflicts of a case in a few words, measured where every access was measured, else simulated."""
+'    """All conflicts of a case in a few words: measured ones where there are any, else simulated ones by known rules."""
     measured = [row.measured for row in rows if row.measured.exists]
-    simulated = [row.simulated for row in rows if row.simulated.exists and not row.subtotal]
-    for kind, side in (("measured", measured), ("simulated", simulated)):
+    known = [row.simulated for row in rows if row.simulated.exists and not row.subtotal and row.rule == "known"]
+    unsure = total(row.simulated.conflicts for row in rows if not row.subtotal and row.rule == "open")
+    for kind, side in (("measured", measured), ("simulated", known)):
         conflicts, ideal = total(c.conflicts for c in side), total(c.ideal for c in side)
         if conflicts is None:
             continue
-        if conflicts.value == 0:
-            return provenances.cell(f"no conflicts, {kind}", conflicts.provenance, mark="zero")
-        times = f", {numbers.ratio(1 + conflicts.value / ideal.value)} the ideal" if ideal and ideal.value > 0 else ""
-        return provenances.cell(
-            f"{numbers.si(conflicts.value)} conflicts{times}, {kind}", conflicts.provenance, mark="hot"
-        )
+        text, mark = f"no conflicts, {kind}", "zero"
+        if conflicts.value != 0:
+            times = f", {numbers.ratio(1 + conflicts.value / ideal.value)} the ideal" if ideal and ideal.value > 0 else ""
+            text, mark = f"{numbers.si(conflicts.value)} conflicts{times}, {kind}", "hot"
+        if kind == "simulated" and unsure is not None and unsure.value > 0:
+            text += f"; perhaps {numbers.si(unsure.value)} more where the rule is open"
+        return provenances.cell(text, conflicts.provenance, mark=mark)
     return ABSENT
 
 
@@ -122,7 +124,7 @@ def _line(row: ConflictRow, provenances: ProvenanceTable, first: bool) -> Confli
         difference = provenances.cell(numbers.difference(row.difference), formula, mark=mark)
     return ConflictLine(
         label=row.label,
-        place=f":{row.line}" if row.line is not None else "",
+        place=str(row.line) if row.line is not None else "",
         text=row.text,
         buffer=row.buffer or "all buffers",
         access=ACCESSES.get(row.access or "", row.access or numbers.ABSENT),
@@ -130,12 +132,12 @@ def _line(row: ConflictRow, provenances: ProvenanceTable, first: bool) -> Confli
         ways=provenances.count(simulated.ways),
         ideal=provenances.count(simulated.ideal or measured.ideal),
         simulated=provenances.count(simulated.transactions),
-        simulated_conflicts=provenances.count(simulated.conflicts, _mark(simulated.conflicts)),
+        simulated_conflicts=provenances.count(simulated.conflicts, _mark(simulated.conflicts, row.rule)),
         measured=provenances.count(measured.transactions),
         measured_conflicts=provenances.count(measured.conflicts, _mark(measured.conflicts)),
         difference=difference,
         times=numbers.ABSENT if times is None else numbers.ratio(times),
-        heat=heat(times),
+        heat=heat(times) if row.rule == "known" or row.measured.exists else 0,
         source=row.source,
         rule=row.rule,
         subtotal=row.subtotal,
@@ -150,8 +152,13 @@ def heat(times: float | None) -> int:
     return 1 + sum(times > limit for limit in (2, 4, 8))
 
 
-def _mark(conflicts: Figure | None) -> str:
-    return "" if conflicts is None else ("zero" if conflicts.value == 0 else "hot")
+def _mark(conflicts: Figure | None, rule: str = "known") -> str:
+    """Green for none, red for some; what an open rule says is neither good nor bad news."""
+    if conflicts is None:
+        return ""
+    if rule != "known":
+        return "unsure"
+    return "zero" if conflicts.value == 0 else "hot"
 
 
 def _times(transactions: Figure | None, ideal: Figure | None) -> float | None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tileprof.analyse.conflicts import conflict_rows
-from tileprof.analyse.figures import total
+from tileprof.analyse.figures import timing_provenance, total
 from tileprof.analyse.labels import targets
 from tileprof.analyse.roofline import Point
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
-from tileprof.report.words import STATUS_WORDS, words
-from tileprof.store.records import FAILED_STATUSES, CaseResult, Provenance, Run, Timing
+from tileprof.report.words import STATUS_WORDS, limiter_words, words
+from tileprof.store.records import FAILED_STATUSES, CaseResult, Provenance, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CaseRow:
     tone: str
     reason: str
     cells: tuple[Cell, ...]
-    check: str
+    check: tuple[str, str, str]
     check_ok: bool | None
 
 
@@ -86,13 +86,6 @@ def status_counts(run: Run) -> list[StatusCount]:
         found.append(StatusCount(status, status_word(status), tone(status), counts[status], share, offset))
         offset += share
     return found
-
-
-def timing_provenance(timing: Timing) -> Provenance:
-    """Provenance of a median time."""
-    flush = "L2 flushed before each" if timing.flush_l2 else "caches warm"
-    detail = f"median of {len(timing.samples_ns)} launches after {timing.warmup} for warm-up, {flush}"
-    return Provenance("measured", timing.method, "", detail)
 
 
 def time_cell(case: CaseResult, provenances: ProvenanceTable) -> Cell:
@@ -169,18 +162,21 @@ def _facts(
 def _simulated_facts(case: CaseResult, provenances: ProvenanceTable) -> list[Cell]:
     facts = []
     rows = [row for row in conflict_rows(case) if not row.subtotal]
-    conflicts = total(row.simulated.conflicts for row in rows)
+    conflicts = total(row.simulated.conflicts for row in rows if row.rule == "known")
+    unsure = total(row.simulated.conflicts for row in rows if row.rule == "open")
     if conflicts is not None:
         noun = words(case.target).shared
-        if conflicts.value == 0:
-            facts.append(provenances.cell(f"no {noun} conflicts", conflicts.provenance, mark="best"))
-        else:
-            text = f"{numbers.si(conflicts.value)} {noun} conflicts"
-            facts.append(provenances.cell(text, conflicts.provenance, numbers.count(conflicts.value)))
+        number = "no" if conflicts.value == 0 else numbers.si(conflicts.value)
+        mark = "best" if conflicts.value == 0 else ""
+        exact = numbers.count(conflicts.value)
+        facts.append(provenances.cell(f"{number} {noun} conflicts", conflicts.provenance, exact, mark))
+    if unsure is not None and unsure.value > 0:
+        text = f"perhaps {numbers.si(unsure.value)} more: rule open"
+        facts.append(provenances.cell(text, unsure.provenance, numbers.count(unsure.value)))
     metadata = case.metadata or {}
     occupancy, registers = metadata.get("occupancy"), metadata.get("registers_per_thread")
     if occupancy is not None:
-        limiters = " and ".join(metadata.get("occupancy_limiters") or ()) or "nothing"
+        limiters = " and ".join(limiter_words(metadata, case.target)) or "nothing"
         source = Provenance("derived", "occupancy model", "", f"limited by {limiters}")
         text = "" if registers is None else f"{numbers.count(registers)} registers, "
         facts.append(provenances.cell(f"{text}occupancy {numbers.percent(occupancy)}", source))
@@ -219,14 +215,15 @@ def case_rows(
     return rows
 
 
-def check_text(case: CaseResult) -> str:
-    """The comparison with the reference in words; a dash where none was made."""
+def check_text(case: CaseResult) -> tuple[str, str, str]:
+    """The comparison with the reference: verdict with the largest errors, what was allowed, what was compared."""
     check = case.check
     if check is None:
-        return numbers.ABSENT
+        return numbers.ABSENT, "", numbers.ABSENT
     verdict = "right" if check.ok else "wrong"
     scope = "all elements" if check.scope == "all" else check.scope
-    return f"{verdict}: {check.max_rel_error:.1e} of {check.rtol:g} allowed, {scope}"
+    errors = f"{verdict}: absolute {check.max_abs_error:.1e}, relative {check.max_rel_error:.1e}"
+    return errors, f"allowed: absolute {check.atol:g}, relative {check.rtol:g}", scope
 
 
 def failures(run: Run, labels: dict[str, str]) -> list[tuple[str, str, str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tileprof.analyse.figures import timing_provenance
 from tileprof.analyse.roofline import Point, Roofline, ceiling_provenance
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
@@ -27,7 +28,10 @@ from tileprof.store.records import Provenance
 WIDTH, HEIGHT = 860.0, 430.0
 LEFT, RIGHT, TOP, BOTTOM = 84.0, 16.0, 16.0, 50.0
 FONT = 11.5
+BOLD = 1.1  # how much wider the labels of ceilings are set
 LONGEST_LABEL = 34
+MOST_LABELS = 40
+"""Marks that get a label; of more, those that take the most time do, and the table tells the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +122,17 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
     paper = _Paper(ranges)
     layout = Layout(paper.plot)
     places = marks(roofline)
-    for mark in places:
+    labelled = _labelled(roofline, places)
+    for mark in places if labelled else ():
         x, y = paper.x(mark.x), paper.y(mark.y)
         layout.block([Box(x - 7, y - 7, x + 7, y + 7)])
         roof = roofline.points[mark.indices[0]].attainable if mark.measured else None
         end = paper.plot.bottom if not mark.measured else (paper.y(roof) if roof is not None else y)
         layout.lines.append(Segment(x, y, x, end, 6))
     lines, texts = _ceilings(roofline, paper, layout)
-    shapes = tuple(_shape(roofline, mark, paper, layout, labels) for mark in places)
+    shapes = tuple(
+        _shape(roofline, mark, paper, layout, mark_names(roofline, mark, labels), mark in labelled) for mark in places
+    )
     grid, ticks = _grid(paper)
     # A ridge belongs to a roof; the preferred bandwidth's are enough.
     first = roofline.bandwidths[:1]
@@ -144,6 +151,14 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
         f"{len(roofline.points) - measured} predicted. The table below holds the same numbers."
     )
     return RoofFigure(WIDTH, HEIGHT, paper.plot, grid, lines, texts + ticks, ridges, shapes, description)
+
+
+def _labelled(roofline: Roofline, places: list[Mark]) -> set[Mark]:
+    """The marks that get a label; none where there are so many that labels would only hide them."""
+    if len(places) > 10 * MOST_LABELS:
+        return set()
+    slowest = sorted(places, key=lambda mark: -(roofline.points[mark.indices[0]].time_ns or 0.0))
+    return set(slowest[:MOST_LABELS])
 
 
 def _grid(paper: _Paper) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
@@ -210,7 +225,7 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
 
 def _peak_text(text: str, line: Line, right: float, layout: Layout) -> Text:
     """The label of a horizontal: above it at the right edge, or as near to that as there is room."""
-    width = text_width(text, FONT)
+    width = text_width(text, FONT) * BOLD
     candidates = []
     for rank, (dy, shift) in enumerate((dy, shift) for shift in range(6, 400, 24) for dy in (-6, -13, FONT + 4)):
         box = Box(right - shift - width, line.y1 + dy - FONT, right - shift, line.y1 + dy + 3)
@@ -225,7 +240,7 @@ def _along(line: Line, share: float, text: str, angle: float, rank: int) -> Cand
     across, up = math.cos(radians), math.sin(radians)
     x = line.x1 + (line.x2 - line.x1) * share + 7 * up
     y = line.y1 + (line.y2 - line.y1) * share - 7 * across
-    half = text_width(text, FONT) / 2
+    half = text_width(text, FONT) * BOLD / 2
     steps = max(2, int(half / 5))
     boxes = []
     for step in range(-steps, steps + 1):
@@ -235,14 +250,15 @@ def _along(line: Line, share: float, text: str, angle: float, rank: int) -> Cand
     return Candidate(tuple(boxes), x, y, "middle", rank)
 
 
-def _shape(roofline: Roofline, mark: Mark, paper: _Paper, layout: Layout, labels: dict[str, str]) -> MarkShape:
+def _shape(
+    roofline: Roofline, mark: Mark, paper: _Paper, layout: Layout, names: list[str], labelled: bool
+) -> MarkShape:
     x, y = paper.x(mark.x), paper.y(mark.y)
-    names = mark_names(roofline, mark, labels)
     title = _title(roofline.points[mark.indices[0]], names, mark.measured)
     short = ", ".join(str(index + 1) for index in mark.indices)
     texts = [short] if len(names) > 1 else [f"{short}  {_cut(names[0])}", short]
     label = leader = None
-    for text in texts:
+    for text in texts if labelled else ():
         chosen = layout.place(_around(x, y, text))
         if chosen is not None:
             label = Text(chosen.x, chosen.y, text, "label", chosen.anchor)
@@ -294,9 +310,10 @@ def roof_rows(roofline: Roofline, labels: dict[str, str], provenances: Provenanc
         timing = point.case.timing
         achieved = time = share = ABSENT
         if point.achieved is not None and timing is not None:
-            timed = Provenance("measured", timing.method, "", f"median of {len(timing.samples_ns)} launches")
-            rate = Provenance("derived", "tileprof", "", f"useful FLOPs / measured time ({timing.method})")
-            time = provenances.cell(numbers.duration(point.time_ns), timed, f"{numbers.count(point.time_ns)} ns")
+            rate = Provenance("derived", "tileprof", "", "useful FLOPs / measured time")
+            time = provenances.cell(
+                numbers.duration(point.time_ns), timing_provenance(timing), f"{numbers.count(point.time_ns)} ns"
+            )
             achieved = provenances.cell(numbers.si(point.achieved, "FLOP/s"), rate, numbers.count(point.achieved))
             mark = "over" if point.share is not None and point.share > 1 else ""
             share = provenances.cell(numbers.percent(point.share), rate, mark=mark)

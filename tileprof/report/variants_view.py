@@ -10,7 +10,7 @@ from tileprof.analyse.figures import listing_provenance
 from tileprof.analyse.labels import targets
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
-from tileprof.report.words import Words, words
+from tileprof.report.words import Words, limiter_words, words
 from tileprof.store.records import CaseResult, Provenance, Run
 
 Metadata = dict[str, Any]
@@ -154,13 +154,17 @@ def _facts(vocabulary: Words, cases: list[CaseResult]) -> list[_Fact]:
         _Fact("grid", f"{vocabulary.block}s", _field("grid"), _grid, _static),
         _Fact(f"{vocabulary.block}s", f"a {unit}", _field("max_blocks_per_unit"), text, _model),
         _Fact("occupancy", "", _field("occupancy"), numbers.percent, _model),
-        _Fact("limited by", "", _field("occupancy_limiters"), _limiters, _model),
+        _Fact(
+            "limited by", "", lambda metadata: limiter_words(metadata, metadata.get("target", "")), _limiters, _model
+        ),
         _Fact("FLOPs", "a launch", _flops, lambda v: numbers.si(v, "FLOP"), _program, "Work"),
         _Fact("least bytes", "a launch", _field("bytes_min"), lambda v: numbers.si(v, "B"), _program),
         _Fact("instructions", "static", _instructions, text, listing_provenance, "Instructions by class"),
     ]
     for klass in _classes(cases):
-        facts.append(_Fact(klass.replace("_", " "), "", _class_count(klass), text, listing_provenance))
+        name = klass.replace("_", " ")
+        name = name.replace("shared", "LDS") if vocabulary.vendor == "AMD" else name
+        facts.append(_Fact(name, "", _class_count(klass), text, listing_provenance))
     facts += [
         _Fact("on an operation", "share", _attributed, numbers.percent, listing_provenance),
         _Fact("code", "", _field("code_bytes"), numbers.byte_count, _static),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,13 @@ def words(target: str) -> Words:
     """Words for a target such as ``cuda:sm_80``, ``hip:gfx942`` or ``cpu``; unknown ones speak as NVIDIA does."""
     kind = target.partition(":")[0]
     return {"hip": _AMD, "rocm": _AMD, "cpu": _CPU}.get(kind, _NVIDIA)
+
+
+def limiter_words(metadata: Mapping[str, Any], target: str) -> list[str]:
+    """What limits the occupancy, in the vendor's words."""
+    vocabulary = words(target)
+    names = {"shared": vocabulary.shared, "warps": f"{vocabulary.warp}s", "blocks": f"{vocabulary.block}s"}
+    return [names.get(name, name) for name in metadata.get("occupancy_limiters") or ()]
 
 
 ACCESSES = {

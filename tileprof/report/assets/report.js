@@ -107,12 +107,21 @@
 
   // ---- source: figures of the chosen case -------------------------------------------------------------------------
   const heat = (value, top) => (top <= 0 || value <= 0 ? 0 : Math.max(1, Math.min(6, Math.floor((value / top) * 6 + 0.5))));
+  // Lines of the function around first..last: from its decorators to the next line that starts in the first column.
+  const extent = (code, first, last) => {
+    let begin = first, end = last;
+    while (begin > 1 && !/^(def|class|async)\b/.test(code[begin - 1])) begin--;
+    while (begin > 1 && code[begin - 2].startsWith("@")) begin--;
+    while (end < code.length && !/^\S/.test(code[end])) end++;
+    return [begin, end];
+  };
   const showSource = (table, file, key) => {
     const chosen = data.sources[file].cases[key];
     const at = new Map(chosen.lines.map((line, index) => [line, index]));
     const tops = chosen.values.map((column) => (column ? Math.max(...column.map((value) => value ?? 0)) : 0));
     const shown = chosen.values.filter(Boolean).length;
     const first = Math.min(...chosen.lines), last = Math.max(...chosen.lines);
+    const [begin, end] = extent([...table.tBodies[0].rows].map((row) => row.cells[row.cells.length - 1].textContent), first, last);
     const [quantities, kinds] = table.tHead.rows;
     let position = 0;
     for (const heading of [...quantities.cells].slice(1, -1)) { // a heading spans those of its columns that this case has
@@ -127,7 +136,7 @@
     }
     for (const row of table.tBodies[0].rows) {
       const number = Number(row.cells[0].textContent);
-      row.classList.toggle("off", number < first - 12 || number > last + 2);
+      row.classList.toggle("off", number < begin || number > end);
       if (!row.classList.contains("on")) { row.cells[1].colSpan = Math.max(1, shown); continue; }
       const index = at.get(number);
       chosen.values.forEach((column, position) => {
@@ -238,14 +247,14 @@
       const add = (node, left, share, depth, ancestor) => {
         const box = element("div", "k-" + strings[tree.kind[node]], width * share > 34 ? label(tree, node) : "");
         const value = column[node];
-        if (width * share > 120) box.append(element("small", "", ancestor ? "" : show(value, tree.modes[index].unit)));
+        if (width * share > 120) box.append(" ", element("small", "", ancestor ? "" : show(value, tree.modes[index].unit)));
         if (width * share < 16) box.classList.add("slim");
         box.style.left = left * 100 + "%";
         box.style.width = share * 100 + "%";
         box.style.top = depth * ROW + "px";
         box.setAttribute("role", "treeitem");
         box.setAttribute("aria-level", depth + 1);
-        box.setAttribute("aria-label", `${label(tree, node)}, ${value === null ? "not known" : show(value, tree.modes[index].unit)}`);
+        box.setAttribute("aria-label", `${label(tree, node)} ${value === null ? "not known" : show(value, tree.modes[index].unit)}`);
         box.tabIndex = node === state.focus ? 0 : -1;
         box.dataset.node = node;
         box.dataset.tip = describe(tree, node);
