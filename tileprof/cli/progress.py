@@ -9,6 +9,7 @@ import time
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult
@@ -64,10 +65,10 @@ class BarProgress:
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}", table_column=None),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=console,
             transient=True,
         )
