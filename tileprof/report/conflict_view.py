@@ -96,7 +96,7 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
 
 
 def _verdict(rows: list[ConflictRow], provenances: ProvenanceTable) -> Cell:
-'    """All conflicts of a case in a few words: measured ones where there are any, else simulated ones by known rules."""
+    """All conflicts of a case in a few words: measured ones where there are any, else simulated ones by known rules."""
     measured = [row.measured for row in rows if row.measured.exists]
     known = [row.simulated for row in rows if row.simulated.exists and not row.subtotal and row.rule == "known"]
     unsure = total(row.simulated.conflicts for row in rows if not row.subtotal and row.rule == "open")
@@ -106,7 +106,9 @@ def _verdict(rows: list[ConflictRow], provenances: ProvenanceTable) -> Cell:
             continue
         text, mark = f"no conflicts, {kind}", "zero"
         if conflicts.value != 0:
-            times = f", {numbers.ratio(1 + conflicts.value / ideal.value)} the ideal" if ideal and ideal.value > 0 else ""
+            times = (
+                f", {numbers.ratio(1 + conflicts.value / ideal.value)} the ideal" if ideal and ideal.value > 0 else ""
+            )
             text, mark = f"{numbers.si(conflicts.value)} conflicts{times}, {kind}", "hot"
         if kind == "simulated" and unsure is not None and unsure.value > 0:
             text += f"; perhaps {numbers.si(unsure.value)} more where the rule is open"
