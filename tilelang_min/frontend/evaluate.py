@@ -21,6 +21,7 @@ from tilelang_min.frontend.values import (
     convert,
     dtype_of,
     is_expression,
+    plain_number,
 )
 from tilelang_min.ir.nodes import Buffer
 from tilelang_min.language import DTYPES, Construct
@@ -58,6 +59,10 @@ _UNARY_MATH = {
     "rsqrt": tirx.rsqrt,
     "abs": tirx.abs,
 }
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
 
 
 def normal_dtype(name: Any) -> str | None:
@@ -113,7 +118,12 @@ class Evaluator:
                 f"{type(node).__name__} expressions are not part of the tile language",
                 "use arithmetic, comparisons, tile accesses and the T.* functions",
             )
-        return method(node)
+        try:
+            return method(node)
+        except TileLangError:
+            raise
+        except Exception as error:  # what TVM refuses, such as a constant that does not fit 32 bits
+            raise self.error(node, f"this expression cannot be compiled: {_first_line(error)}") from error
 
     def value(self, node: ast.expr) -> Any:
         """A number or expression; a full tile access is read."""
@@ -129,8 +139,11 @@ class Evaluator:
                 f"{result.name} is a whole tile where one value is needed",
                 f"index it inside T.Parallel: {result.name}[{', '.join('ijkl'[: len(result.shape)])}]",
             )
-        if is_expression(result) or isinstance(result, (bool, int, float)):
+        if is_expression(result):
             return result
+        number = plain_number(result)
+        if number is not None:
+            return number
         raise self.error(node, f"a number or expression is needed here, not {type(result).__name__}")
 
     def load(self, node: ast.AST, access: Access) -> Any:
@@ -141,7 +154,21 @@ class Evaluator:
                 f"a slice of {access.buffer.name} cannot be used as one value",
                 "slices belong in T.copy and T.gemm",
             )
-        return access.buffer.var[tuple(as_expression(index) for index in access.indices)]
+        return access.buffer.var[self.element(node, access)]
+
+    def element(self, node: ast.AST, access: Access) -> tuple[Any, ...]:
+        """Indices of one element as expressions; those of a tile must be inside it where that is known now."""
+        buffer = access.buffer
+        for axis, (index, extent) in enumerate(zip(access.indices, buffer.shape, strict=True)):
+            number = constant(index)
+            if buffer.scope != "global" and number is not None and not 0 <= number < extent:
+                raise self.error(
+                    node,
+                    f"index {number} is outside dimension {axis} of {buffer.name}, which has {extent} elements",
+                    f"use 0 to {extent - 1}",
+                    ShapeError,
+                )
+        return tuple(as_expression(index) for index in access.indices)
 
     def integer(self, node: ast.expr, what: str, minimum: int | None = None) -> int:
         """A compile-time integer, or an error naming ``what``."""
@@ -155,6 +182,13 @@ class Evaluator:
         if minimum is not None and number < minimum:
             raise self.error(node, f"{what} is {number}, it must be at least {minimum}")
         return number
+
+    def flag(self, node: ast.expr, what: str) -> bool:
+        """A compile-time yes or no, or an error naming ``what``."""
+        number = constant(self.value(node))
+        if number is None:
+            raise self.error(node, f"{what} must be True or False, known at compile time")
+        return bool(number)
 
     def _eval_Constant(self, node: ast.Constant) -> Any:
         return node.value
@@ -178,8 +212,8 @@ class Evaluator:
             raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
         try:
             return getattr(owner, node.attr)
-        except AttributeError as error:
-            raise self.error(node, str(error)) from error
+        except Exception as error:  # whatever the author's own objects raise
+            raise self.error(node, str(error) or type(error).__name__) from error
 
     def _eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.raw(node.value)
@@ -191,8 +225,8 @@ class Evaluator:
             key = self.raw(node.slice)
             try:
                 return owner[key]
-            except (TypeError, KeyError, IndexError) as error:
-                raise self.error(node, f"cannot index this value: {error}") from error
+            except Exception as error:  # whatever the author's own objects raise
+                raise self.error(node, f"cannot index this value: {type(error).__name__}: {error}") from error
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(parts) != len(owner.shape):
             raise self.error(
@@ -205,6 +239,17 @@ class Evaluator:
         return Access(owner, tuple(self._index(part, extent) for part, extent in zip(parts, owner.shape, strict=True)))
 
     def _index(self, node: ast.expr, extent: int) -> Any:
+        for part in (node.lower, node.upper) if isinstance(node, ast.Slice) else (node,):
+            if (
+                isinstance(part, ast.UnaryOp)
+                and isinstance(part.op, ast.USub)
+                and isinstance(part.operand, ast.Constant)
+            ):
+                raise self.error(
+                    part,
+                    "indices count from the start; negative ones do not count from the end as in Python",
+                    f"write {extent} {self.source.segment(part).replace('-', '- ', 1)}",
+                )
         if not isinstance(node, ast.Slice):
             value = self.value(node)
             if isinstance(value, float) or (is_expression(value) and not dtype_of(value).endswith("int32")):
@@ -214,8 +259,8 @@ class Evaluator:
             raise self.error(
                 node.step, "slices have no step in the tile language", "copy a dense box and index it in T.Parallel"
             )
-        start = 0 if node.lower is None else self.value(node.lower)
-        stop = extent if node.upper is None else self.value(node.upper)
+        start = 0 if node.lower is None else self._index(node.lower, extent)
+        stop = extent if node.upper is None else self._index(node.upper, extent)
         return (start, stop)
 
     def _eval_BinOp(self, node: ast.BinOp) -> Any:
@@ -226,8 +271,8 @@ class Evaluator:
         if not is_expression(left) and not is_expression(right):
             try:
                 return function(left, right)
-            except ZeroDivisionError as error:
-                raise self.error(node, "division by zero in a compile-time expression") from error
+            except Exception as error:  # division by zero, a shift by a negative number, float & int
+                raise self.error(node, f"this compile-time expression has no value: {error}") from error
         if isinstance(node.op, ast.Pow):
             return self._power(node, left, right)
         left, right = common_type(left, right)
@@ -236,6 +281,8 @@ class Evaluator:
             node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
         ):
             raise self.error(node, f"{type(node.op).__name__} needs integers, not {dtype_of(left)}")
+        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and constant(right) == 0:
+            raise self.error(node, "division by zero")
         if isinstance(node.op, ast.Div):
             if not floating:
                 raise self.error(
@@ -252,7 +299,9 @@ class Evaluator:
                 result = result * base
             return result
         raise self.error(
-            node, "only powers with a constant exponent from 1 to 8 are supported", "use T.exp2(y * log2(x))"
+            node,
+            "only powers with a constant exponent from 1 to 8 are supported",
+            "write x ** y as T.exp(y * T.log(x))",
         )
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -332,6 +381,8 @@ class Evaluator:
             raise self.error(node, "this value cannot be called")
         arguments = [self.raw(argument) for argument in node.args]
         keywords = {keyword.arg: self.raw(keyword.value) for keyword in node.keywords if keyword.arg}
+        if len(keywords) < len(node.keywords):
+            raise self.error(node, "** is not part of the tile language", "name the arguments")
         arguments = [self.load(node, item) if isinstance(item, Access) else item for item in arguments]
         if function in (builtins.max, builtins.min) and any(is_expression(item) for item in arguments):
             name = "max" if function is builtins.max else "min"
@@ -353,7 +404,7 @@ class Evaluator:
         if len(arguments) != expected:
             raise self.error(
                 node,
-                f"T.{function.name} takes {expected} argument(s), {len(arguments)} given",
+                f"T.{function.name} takes {expected} argument{'s' if expected > 1 else ''}, {len(arguments)} given",
                 f"write {function.signature}",
             )
         if function.name == "infinity":

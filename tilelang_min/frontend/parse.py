@@ -10,9 +10,10 @@ from tvm import tirx
 
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.evaluate import Evaluator, normal_dtype
+from tilelang_min.frontend.local_tiles import check_local_tiles
 from tilelang_min.frontend.source import KernelSource, read_source
 from tilelang_min.frontend.statements import StatementParser
-from tilelang_min.frontend.values import Access, as_expression, constant, is_expression
+from tilelang_min.frontend.values import Access, as_expression, constant, dtype_of, is_expression, plain_number
 from tilelang_min.ir.nodes import Assign, Buffer, Conditional, Loop, Parallel, Statement, TileProgram
 from tilelang_min.language import Construct, PrimFunc, Tensor
 
@@ -42,11 +43,12 @@ class KernelParser(StatementParser):
         """Parameters, launch and body of the kernel."""
         function = self.source.function
         self.evaluator.frames.append({})
-        parameters = tuple(self.parameter(argument) for argument in function.args.args)
-        if function.args.vararg or function.args.kwarg or function.args.kwonlyargs or function.args.defaults:
+        given = function.args
+        if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults:
             raise self.error(
                 function, "a kernel has plain positional parameters only", "annotate each with T.Tensor(shape, dtype)"
             )
+        parameters = tuple(self.parameter(argument) for argument in given.args)
         self.operation(function, "kernel", f"{self.kernel.name}", (), tuple(item.name for item in parameters))
         statements = list(function.body)
         if statements and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
@@ -60,7 +62,12 @@ class KernelParser(StatementParser):
                     )
                 body = self.launch(statement)
             elif body is None and isinstance(statement, ast.Assign):
-                self.bind_name(statement, [])
+                made: list[Statement] = []
+                self.assignment(statement, made)
+                if made:
+                    raise self.error(
+                        statement, "tiles are read and written inside `with T.Kernel(...)`", "move this line into it"
+                    )
             elif not isinstance(statement, ast.Pass):
                 raise self.error(
                     statement,
@@ -73,6 +80,7 @@ class KernelParser(StatementParser):
                 "this kernel launches nothing",
                 "add `with T.Kernel(grid_x, grid_y, threads=128) as (bx, by):`",
             )
+        check_local_tiles(self.local_uses)
         text = "\n".join(self.source.lines)
         return TileProgram(
             name=self.kernel.name,
@@ -94,22 +102,32 @@ class KernelParser(StatementParser):
             raise self.error(
                 argument, f"parameter {argument.arg!r} has no annotation", "write name: T.Tensor((M, N), 'float32')"
             )
-        if isinstance(annotation, str) or not isinstance(annotation, Tensor):
-            annotation = self.evaluator.raw(argument.annotation)
+        node = argument.annotation
+        if isinstance(annotation, str) and isinstance(node, ast.Constant):  # quotes around one annotation
+            node = ast.copy_location(ast.parse(annotation, mode="eval").body, node)
+            ast.fix_missing_locations(node)
+        if not isinstance(annotation, Tensor):
+            annotation = self.evaluator.raw(node)
         if not isinstance(annotation, Tensor):
             raise self.error(
                 argument.annotation,
                 f"parameter {argument.arg!r} must be a T.Tensor",
                 "write T.Tensor((M, N), 'float32')",
             )
-        shape = annotation.shape if isinstance(annotation.shape, (tuple, list)) else (annotation.shape,)
-        for extent in shape:
+        extents = annotation.shape if isinstance(annotation.shape, (tuple, list)) else (annotation.shape,)
+        shape: list[int] = []
+        for given in extents:
+            extent = plain_number(given)
             if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
                 raise self.error(
                     argument.annotation,
-                    f"dimension {extent!r} of {argument.arg!r} is not a positive integer",
-                    kind=ShapeError,
+                    f"dimension {given!r} of {argument.arg!r} is not a positive integer",
+                    "the arguments of a kernel's factory are plain integers",
+                    ShapeError,
                 )
+            shape.append(extent)
+        if not shape:
+            raise self.error(argument.annotation, f"{argument.arg!r} has no dimensions", "write (1,) for one element")
         dtype = normal_dtype(annotation.dtype)
         if dtype is None:
             raise self.error(
@@ -126,6 +144,8 @@ class KernelParser(StatementParser):
 
     def launch(self, statement: ast.With) -> tuple[Statement, ...]:
         """``with T.Kernel(...) as (bx, by):``."""
+        if len(statement.items) != 1:
+            raise self.error(statement, "`with T.Kernel(...)` stands alone", "open one thing a with statement")
         item = statement.items[0]
         call = item.context_expr
         target = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
@@ -142,7 +162,9 @@ class KernelParser(StatementParser):
         names = item.optional_vars
         elements = names.elts if isinstance(names, ast.Tuple) else ([names] if names is not None else [])
         if len(elements) != len(grid) and names is not None:
-            raise self.error(names, f"the grid has {len(grid)} dimension(s), but {len(elements)} name(s) are given")
+            raise self.error(
+                names, f"the grid has {_count(len(grid), 'dimension')}, but {_count(len(elements), 'name')} given"
+            )
         for element, variable, extent in zip(elements, self.block_variables, grid, strict=False):
             if not isinstance(element, ast.Name):
                 raise self.error(element, "block indices are plain names")
@@ -234,8 +256,13 @@ class KernelParser(StatementParser):
             raise self.error(call, f"a loop takes an extent, or a start and a stop; {len(bounds)} values given")
         start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds
         for bound in (start, stop):
-            if isinstance(bound, float) or (is_expression(bound) and self.reads(bound)):
-                raise self.error(call, "loop bounds are integers or expressions of block and loop indices")
+            symbolic = is_expression(bound)
+            if isinstance(bound, float) or (symbolic and (self.reads(bound) or not dtype_of(bound).endswith("int32"))):
+                raise self.error(
+                    call,
+                    "loop bounds are integers or expressions of block and loop indices",
+                    "a bound that a tensor holds is not supported; take the largest and guard with T.if_then_else",
+                )
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "this loop has one variable")
         variable = tirx.Var(self.unique(node.target.id), "int32")
@@ -245,7 +272,10 @@ class KernelParser(StatementParser):
         with self.inside(operation):
             body = self.block(node.body)
         self.evaluator.frames.pop()
-        out.append(Loop(operation, variable, start, stop - start, kind, body, max(1, stages)))
+        extent = stop - start
+        if not is_expression(extent):
+            extent = max(0, extent)
+        out.append(Loop(operation, variable, start, extent, kind, body, max(1, stages)))
 
     def parallel(self, node: ast.For, call: ast.Call) -> Parallel:
         """An element-wise nest."""
@@ -253,7 +283,9 @@ class KernelParser(StatementParser):
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         if len(targets) != len(extents) or call.keywords:
             raise self.error(
-                node, f"T.Parallel has {len(extents)} extent(s), but the loop has {len(targets)} variable(s)"
+                node,
+                f"T.Parallel has {_count(len(extents), 'extent')}, but the loop has {_count(len(targets), 'variable')}",
+                "write for i, j in T.Parallel(m, n)",
             )
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if len(names) != len(targets):
@@ -265,26 +297,38 @@ class KernelParser(StatementParser):
         with self.inside(operation):
             self.parallel_operation = operation
             for statement in node.body:
-                if isinstance(statement, ast.For):
-                    raise self.error(
-                        statement, "loops inside T.Parallel are not supported", "put the loop around T.Parallel"
-                    )
-                if isinstance(statement, ast.If):
-                    raise self.error(
-                        statement, "if inside T.Parallel is not supported", "use T.if_then_else(condition, a, b)"
-                    )
-                if isinstance(statement, ast.Expr):
-                    raise self.error(
-                        statement, "tile statements cannot stand inside T.Parallel", "move it out of the nest"
-                    )
-                self.statement(statement, body)
+                self.parallel_statement(statement, body)
             self.parallel_operation = None
         self.evaluator.frames.pop()
         assigns = tuple(statement for statement in body if isinstance(statement, Assign))
-        reads = {self.buffer_of(var).name for item in assigns for var in self.reads(item.value)}
+        reads = {
+            self.buffer_of(var).name
+            for item in assigns
+            for value in (item.value, *item.indices)
+            for var in self.reads(value)
+        }
         writes = {item.buffer.name for item in assigns}
         self.set_buffers(operation, tuple(sorted(reads)), tuple(sorted(writes)))
         return Parallel(operation, variables, extents, assigns)
+
+    def parallel_statement(self, node: ast.stmt, body: list[Statement]) -> None:
+        """One statement of an element-wise nest: an assignment, or an ``if`` that is decided now."""
+        if isinstance(node, ast.For):
+            raise self.error(node, "loops inside T.Parallel are not supported", "put the loop around T.Parallel")
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
+        if isinstance(node, ast.If):
+            chosen = constant(self.evaluator.value(node.test))
+            if chosen is None:
+                raise self.error(
+                    node,
+                    "if inside T.Parallel needs a condition known at compile time",
+                    "use T.if_then_else(condition, a, b)",
+                )
+            for statement in node.body if chosen else node.orelse:
+                self.parallel_statement(statement, body)
+            return
+        self.statement(node, body)
 
     # -- assignments -----------------------------------------------------------------------------------------------
 
@@ -324,8 +368,8 @@ class KernelParser(StatementParser):
             raise self.error(
                 node, "one element is assigned at a time", "use T.copy or T.fill for regions, or a T.Parallel nest"
             )
-        indices = tuple(as_expression(index) for index in access.indices)
-        out.append(self.assign(node, access.buffer, indices, value))
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+        out.append(self.assign(node, access.buffer, self.evaluator.element(target, access), value))
 
     def bind_name(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
         """Bind a name: a new tile, a constant, an expression; a value read from tiles is kept in a register."""
@@ -361,6 +405,10 @@ def _surroundings(kernel: PrimFunc) -> dict[str, Any]:
     closure = inspect.getclosurevars(kernel.function)
     names.update(closure.nonlocals)
     return names
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _whole_file(source: KernelSource, fallback: str) -> str:

@@ -13,9 +13,11 @@ from tvm import ir, tirx
 
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.evaluate import Evaluator
+from tilelang_min.frontend.local_tiles import LocalUse
 from tilelang_min.frontend.regions import copy_regions, tile_region
 from tilelang_min.frontend.source import KernelSource
-from tilelang_min.frontend.values import constant, convert, is_expression
+from tilelang_min.frontend.values import convert, is_expression, plain_number
+from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.language import Construct
 from tilelang_min.program import TileOperation
@@ -32,6 +34,7 @@ class StatementParser:
         self.operations: list[TileOperation] = []
         self.parents: list[int] = []
         self.parallel_operation: int | None = None
+        self.local_uses: list[LocalUse] = []
         self._names: set[str] = {"bx", "by", "bz"}
 
     def error(
@@ -102,13 +105,15 @@ class StatementParser:
         items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else None
         if items is None:
             value = self.evaluator.raw(node)
-            shape = value if isinstance(value, tuple) else (self.evaluator.integer(node, "an extent of a tile", 1),)
+            given = value if isinstance(value, tuple) else (self.evaluator.integer(node, "an extent of a tile", 1),)
+            shape = tuple(plain_number(extent) for extent in given)
         else:
             shape = tuple(self.evaluator.integer(item, "an extent of a tile", 1) for item in items)
         if not shape or any(not isinstance(extent, int) or extent < 1 for extent in shape):
-            raise self.error(node, f"{shape} is not a shape of positive integers", kind=ShapeError)
+            raise self.error(node, f"{self.source.segment(node)} is not a shape of positive integers", kind=ShapeError)
         dtype = self.evaluator.dtype(arguments["dtype"]) if "dtype" in arguments else "float32"
-        return self.buffer(call, self.unique(name), shape, dtype, function.name.removeprefix("alloc_"))
+        extents = tuple(int(extent) for extent in shape if extent is not None)
+        return self.buffer(call, self.unique(name), extents, dtype, function.name.removeprefix("alloc_"))
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -155,9 +160,9 @@ class StatementParser:
             raise self.error(
                 node, "a local tile belongs to one thread and cannot be copied as a block", "use T.alloc_fragment"
             )
-        operation = self.operation(
-            node, "copy", self.source.segment(node), (source.buffer.name,), (target.buffer.name,)
-        )
+        reads = (source.buffer.name, *self.named(*source.offsets, *target.offsets))
+        self.note_reads(node, *source.offsets, *target.offsets)
+        operation = self.operation(node, "copy", self.source.segment(node), reads, (target.buffer.name,))
         return Copy(operation, source, target)
 
     def fill(self, node: ast.Call, function: Construct) -> Statement:
@@ -168,15 +173,25 @@ class StatementParser:
         rank = len(value.shape) if isinstance(value, Buffer) else len(getattr(value, "indices", ()))
         region = tile_region(self.evaluator, given["buffer"], f"the tile of T.{function.name}", rank)
         filled: Expr = 0 if clear else self.evaluator.value(given["value"])
-        operation = self.operation(node, "fill", self.source.segment(node), (), (region.buffer.name,))
-        return Fill(operation, region, convert(filled, region.buffer.dtype))
+        converted = convert(filled, region.buffer.dtype)
+        reads = self.named(converted, *region.offsets)
+        self.note_reads(node, converted, *region.offsets)
+        for name in reads:
+            if name == region.buffer.name or any(b.name == name and b.scope == "fragment" for b in self.buffers):
+                raise self.error(
+                    given.get("value", node),
+                    f"the value of a fill cannot come from {name}: it must be the same for every element",
+                    "write a T.Parallel nest",
+                )
+        operation = self.operation(node, "fill", self.source.segment(node), reads, (region.buffer.name,))
+        return Fill(operation, region, converted)
 
     def gemm(self, node: ast.Call, function: Construct) -> Statement:
         """``T.gemm(A, B, C, transpose_A, transpose_B, clear_accum)``."""
         names = ("A", "B", "C", "transpose_A", "transpose_B", "clear_accum")
         given = self.arguments(node, function, names, 3)
         a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
-        flags = {name: bool(constant(self.evaluator.value(given[name]))) for name in names[3:] if name in given}
+        flags = {name: self.evaluator.flag(given[name], name) for name in names[3:] if name in given}
         transpose_a, transpose_b = flags.get("transpose_A", False), flags.get("transpose_B", False)
         for name, region, scope in (("A", a, "shared"), ("B", b, "shared"), ("C", c, "fragment")):
             if region.buffer.scope != scope:
@@ -204,26 +219,49 @@ class StatementParser:
                 f"T.gemm of {a.buffer.dtype} into {c.buffer.dtype} is not supported by this version",
                 "use float16 or float32 operands and a float32 accumulator",
             )
-        names_read = (a.buffer.name, b.buffer.name, c.buffer.name)
+        for name, region in (("A", a), ("B", b)):
+            if self.named(*region.offsets):
+                raise self.error(given[name], f"the place of {name} of T.gemm cannot come from a tile")
+        clear = flags.get("clear_accum", False)
+        names_read = (a.buffer.name, b.buffer.name, *(() if clear else (c.buffer.name,)))
         operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))
-        return Gemm(operation, a, b, c, transpose_a, transpose_b, flags.get("clear_accum", False), m, n, k)
+        return Gemm(operation, a, b, c, transpose_a, transpose_b, clear, m, n, k)
 
     def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:
         """``buffer[indices] = value``; outside T.Parallel it is an operation of its own."""
-        if not is_expression(value) and not isinstance(value, (bool, int, float)):
-            raise self.error(node, "only numbers and expressions can be assigned to an element")
         converted = convert(value, buffer.dtype)
+        self.note_reads(node, converted, *indices)
+        if buffer.scope == "local":
+            self.local_uses.append(
+                LocalUse(self.source.location(node), buffer, str(indices), True, self.parallel_operation)
+            )
         if self.parallel_operation is not None:
             return Assign(self.parallel_operation, buffer, indices, converted)
-        if buffer.scope == "fragment" or any(self.buffer_of(var).scope == "fragment" for var in self.reads(converted)):
+        used = [self.buffer_of(var) for item in (converted, *indices) for var in self.reads(item)]
+        if buffer.scope == "fragment" or any(item.scope == "fragment" for item in used):
             raise self.error(
                 node,
                 "an element of a fragment belongs to one thread and is used inside T.Parallel",
                 "write a T.Parallel nest",
             )
-        reads = tuple(sorted({self.buffer_of(var).name for var in self.reads(converted)}))
+        reads = self.named(converted, *indices)
         operation = self.operation(node, "store", self.source.segment(node), reads, (buffer.name,))
         return Assign(operation, buffer, indices, converted)
+
+    def named(self, *values: Any) -> tuple[str, ...]:
+        """Names of the tiles and tensors that expressions read."""
+        return tuple(sorted({self.buffer_of(var).name for value in values for var in self.reads(value)}))
+
+    def note_reads(self, node: ast.AST, *values: Any) -> None:
+        """Remember which local tiles are read here, for :func:`check_local_tiles`."""
+        for value in values:
+            for load in loads(value) if is_expression(value) else ():
+                buffer = self.buffer_of(load.source)
+                if buffer.scope == "local":
+                    use = LocalUse(
+                        self.source.location(node), buffer, str(tuple(load.indices)), False, self.parallel_operation
+                    )
+                    self.local_uses.append(use)
 
     def reads(self, value: Any) -> list[Any]:
         """TVM buffers that an expression reads."""

@@ -36,10 +36,21 @@ def dtype_of(value: Any) -> str:
     return str(value.ty.dtype)
 
 
-def constant(value: Any) -> int | float | bool | None:
-    """The Python number that ``value`` is, or None when it is not a constant."""
+def plain_number(value: Any) -> int | float | bool | None:
+    """The Python number that ``value`` is, NumPy's scalars included, or None for everything else."""
     if isinstance(value, (bool, int, float)):
         return value
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        number = value.item()
+        return number if isinstance(number, (bool, int, float)) else None
+    return None
+
+
+def constant(value: Any) -> int | float | bool | None:
+    """The Python number that ``value`` is, or None when it is not a constant."""
+    number = plain_number(value)
+    if number is not None:
+        return number
     if isinstance(value, (tirx.IntImm, tirx.FloatImm)):
         number = value.value
         return bool(number) if dtype_of(value) == "bool" else number

@@ -81,19 +81,21 @@ class BlockedLayout:
         return (thread + register // self.vector * self.threads) * self.vector + register % self.vector
 
     def position(self, thread: Any, register: int) -> tuple[Any, ...]:
-        """Row-major unravelling of the element's number."""
-        if len(self.shape) == 1:
-            return (self._linear(thread, register),)
+        """Row-major unravelling of the element's number; dimensions of extent 1 have index 0."""
+        wide = [axis for axis, extent in enumerate(self.shape) if extent != 1]
+        indices: list[Any] = [0] * len(self.shape)
+        if len(wide) < 2:
+            indices[wide[0] if wide else -1] = self._linear(thread, register)
+            return tuple(indices)
         chunk = thread + register // self.vector * self.threads
-        per_row = self.shape[-1] // self.vector
-        last = chunk % per_row * self.vector + register % self.vector
+        per_row = self.shape[wide[-1]] // self.vector
+        indices[wide[-1]] = chunk % per_row * self.vector + register % self.vector
         rest = chunk // per_row
-        indices: list[Any] = [last]
-        for extent in reversed(self.shape[1:-1]):
-            indices.append(rest % extent)
-            rest = rest // extent
-        indices.append(rest)
-        return tuple(reversed(indices))
+        for axis in reversed(wide[1:-1]):
+            indices[axis] = rest % self.shape[axis]
+            rest = rest // self.shape[axis]
+        indices[wide[0]] = rest
+        return tuple(indices)
 
     def linear(self, thread: Any, register: int) -> Any | None:
         """The element's number when chunks do not divide evenly by the threads."""

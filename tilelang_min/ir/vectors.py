@@ -151,8 +151,9 @@ def contiguous(access: Access, variable: Any, start: Expr, width: int, analyzer:
     elements = access.buffer.elements
     if elements % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
         return None
-    # The last dimension is cut only at multiples of the width.
-    last = at[0][-1]
-    if access.buffer.shape[-1] % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
+    # The innermost dimension is cut only at multiples of the width.
+    inner = max((axis for axis, extent in enumerate(access.buffer.shape) if extent != 1), default=0)
+    last = at[0][inner]
+    if access.buffer.shape[inner] % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
         return None
     return True

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import as_int, index, simplify
-from tilelang_min.ir.nodes import Buffer, Expr, Loop, TileProgram, walk
+from tilelang_min.ir.expressions import as_int, index, replace_loads, simplify
+from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
@@ -182,6 +183,51 @@ class Context:
             total = total + index(stage) % stages * buffer.elements
         return self.simplify(total)
 
+    def guard(self, buffer: Buffer, *places: tuple[Expr, ...]) -> Any:
+        """Condition that all ``places`` are inside ``buffer``, without what can be proved; None when nothing is left."""
+        result: Any = None
+        for place in places:
+            for item, extent in zip(place, buffer.shape, strict=True):
+                value = index(self.simplify(item))
+                for condition in (value >= 0, value < extent):
+                    if not self.proves(condition):
+                        result = both(result, condition)
+        return result
+
+    def read(self, stages: Mapping[str, Expr]) -> Callable[[Any], Any]:
+        """A function for ``replace_loads``: one element of a tile's storage, zero where it is out of range."""
+
+        def element(load: Any) -> Any:
+            buffer = self.program.buffer_of(load.source)
+            indices = tuple(load.indices)
+            value = self.storage[buffer.name][index(self.element(buffer, indices, stages.get(buffer.name)))]
+            guard = self.guard(buffer, indices)
+            return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.dtype))
+
+        return element
+
+    def store_element(self, assign: Assign) -> Any:
+        """The statement for an assignment outside of nests; nothing is written out of range."""
+        read = self.read(assign.stages)
+        value = replace_loads(assign.value, read)
+        indices = tuple(replace_loads(item, read) for item in assign.indices)
+        place = index(self.element(assign.buffer, indices))
+        store = tirx.BufferStore(self.storage[assign.buffer.name], value, [place])
+        guard = self.guard(assign.buffer, indices)
+        return store if guard is None else tirx.IfThenElse(guard, store, None)
+
+    def fill_local(self, fill: Fill) -> None:
+        """Every thread fills its own copy of a local tile."""
+        region = fill.region
+        value = replace_loads(fill.value, self.read({}))
+        offsets = [replace_loads(item, self.read({})) for item in region.offsets]
+        for steps in product(*(range(extent) for extent in region.extents)):
+            indices = tuple(offset + step for offset, step in zip(offsets, steps, strict=True))
+            place = index(self.element(region.buffer, indices))
+            store = tirx.BufferStore(self.storage[region.buffer.name], value, [place])
+            guard = self.guard(region.buffer, indices)
+            self.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+
     def kernel_parameters(self) -> tuple[Parameter, ...]:
         """The parameters with the direction in which their data moves."""
         read: set[str] = set()
@@ -198,6 +244,13 @@ class Context:
             )
             for item in self.program.parameters
         )
+
+
+def both(first: Any, second: Any) -> Any:
+    """Both conditions; None stands for one that always holds."""
+    if first is None or second is None:
+        return second if first is None else first
+    return tirx.And(first, second)
 
 
 def sequence(statements: list[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm import tirx
+from tvm import ir, tirx
 
 from tilelang_min.ir.expressions import as_int, index, loads, replace_loads, substitute
 from tilelang_min.ir.nodes import (
@@ -26,7 +26,7 @@ from tilelang_min.ir.nodes import (
     TileProgram,
 )
 from tilelang_min.ir.vectors import Nest, nest_of
-from tilelang_min.lower.context import Context, sequence
+from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.lower.gemm_cpu import lower_gemm
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
@@ -78,10 +78,7 @@ def _statement(context: Context, statement: Statement) -> None:
     elif isinstance(statement, Gemm):
         lower_gemm(context, statement)
     elif isinstance(statement, Assign):
-        value = replace_loads(statement.value, lambda load: _load(context, load))
-        indices = tuple(replace_loads(item, lambda load: _load(context, load)) for item in statement.indices)
-        element = index(context.element(statement.buffer, indices))
-        context.emit(tirx.BufferStore(context.storage[statement.buffer.name], value, [element]))
+        context.emit(context.store_element(statement))
     elif isinstance(statement, Loop):
         extent = as_int(context.simplify(statement.extent))
         unroll = statement.kind == "unroll" and extent is not None and extent <= 64
@@ -104,16 +101,14 @@ def _statement(context: Context, statement: Statement) -> None:
         raise TypeError(f"no lowering for {type(statement).__name__}")
 
 
-def _load(context: Context, load: Any) -> Any:
-    buffer = context.program.buffer_of(load.source)
-    return context.storage[buffer.name][index(context.element(buffer, tuple(load.indices)))]
-
-
 # -- nests ---------------------------------------------------------------------------------------------------------
 
 
 def _nest(context: Context, statement: Statement) -> None:
     """Loops over the nest; the last dimension in vectors, with a scalar, guarded version where a vector would be ragged."""
+    if isinstance(statement, Fill) and statement.region.buffer.scope == "local":
+        context.fill_local(statement)
+        return
     nest = nest_of(context.program, statement)
     lanes = (context.target.vector_bits or 256) // 32
     while lanes > nest.extents[-1]:
@@ -151,92 +146,97 @@ def _nest(context: Context, statement: Statement) -> None:
 
 def _vector(context: Context, nest: Nest, values: list[tuple[Any, Expr]], start: Expr, lanes: int) -> None:
     """``lanes`` points from ``start``: one vector where all are in range, else point by point."""
-    last = nest.variables[-1]
-    conditions: list[Any] = []
-    for access in nest.accesses:
-        if access.buffer.scope != "local" and not any(loads(item) for item in access.indices):
-            for edge in (start, start + (lanes - 1)):
-                at = tuple(substitute(index(item), [*values, (last, edge)]) for item in access.indices)
-                conditions += _bounds(context, access.buffer, at)
     lane = tirx.Var(context.fresh("lane"), "int32")
-    points = [*values, (last, start + lane)]
-    with context.nested() as vector:
-        inner: list[Any] = []
-        for assign in nest.body:
-            inner.append(_assign(context, assign, points, lanes, lane, guarded=False))
-        context.emit(tirx.For(lane, 0, lanes, tirx.ForKind.VECTORIZED, sequence(inner)))
-    ragged = any(any(loads(item) for item in access.indices) for access in nest.accesses)
-    if not conditions and not ragged:
-        for item in vector:
-            context.emit(item)
-        return
+    context.analyzer.bind(lane, ir.Range(0, lanes))
+    condition = _all_in_range(context, nest, values, start, lane, lanes)
+    if condition is not False:
+        points = [*values, (nest.variables[-1], start + lane)]
+        inner = [_assign(context, nest, assign, points, lanes, lane, guarded=False) for assign in nest.body]
+        vector = tirx.For(lane, 0, lanes, tirx.ForKind.VECTORIZED, sequence(inner))
+        if condition is None:
+            context.emit(vector)
+            return
     step, close = context.loop("point", lanes)
     with context.nested() as body:
-        _scalar(context, nest, [*values, (last, start + step)])
+        _scalar(context, nest, [*values, (nest.variables[-1], start + step)])
+    if condition is False:
+        close(body)
+        return
     with context.nested() as scalar:
         close(body)
-    if ragged:
-        for item in scalar:
-            context.emit(item)
-        return
-    condition = conditions[0]
-    for other in conditions[1:]:
-        condition = tirx.And(condition, other)
-    context.emit(tirx.IfThenElse(condition, sequence(vector), sequence(scalar)))
+    context.emit(tirx.IfThenElse(condition, vector, sequence(scalar)))
+
+
+def _all_in_range(
+    context: Context, nest: Nest, values: list[tuple[Any, Expr]], start: Expr, lane: Any, lanes: int
+) -> Any:
+    """Condition that every access of ``lanes`` points is in range; None: always, False: no simple condition says so."""
+    last = nest.variables[-1]
+    result: Any = None
+    for access in nest.accesses:
+        if any(loads(item) for item in access.indices):
+            return False
+
+        def at(value: Expr, indices: tuple[Expr, ...] = access.indices) -> tuple[Any, ...]:
+            return tuple(substitute(index(item), [*values, (last, value)]) for item in indices)
+
+        if context.guard(access.buffer, at(start + lane)) is None:
+            continue
+        steps = zip(at(start + lane + 1), at(start + lane), strict=True)
+        if any(as_int(context.simplify(after - before)) is None for after, before in steps):
+            return False
+        # An index that moves by the same step with every lane is in between what it is at both ends.
+        result = both(result, context.guard(access.buffer, at(start), at(start + (lanes - 1))))
+    return result
 
 
 def _scalar(context: Context, nest: Nest, values: list[tuple[Any, Expr]]) -> None:
     for assign in nest.body:
-        context.emit(_assign(context, assign, values, 1, None, guarded=True))
+        context.emit(_assign(context, nest, assign, values, 1, None, guarded=True))
 
 
 def _assign(
-    context: Context, assign: Assign, values: list[tuple[Any, Expr]], lanes: int, lane: Any, *, guarded: bool
+    context: Context,
+    nest: Nest,
+    assign: Assign,
+    values: list[tuple[Any, Expr]],
+    lanes: int,
+    lane: Any,
+    *,
+    guarded: bool,
 ) -> Any:
+    # A local tile that the nest writes belongs to one point: in a vector it has one copy for each lane.
+    own = {item.buffer.name for item in nest.body if item.buffer.scope == "local"} if lanes > 1 else set()
+
+    def place(buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Any, Any]:
+        number = context.element(buffer, indices)
+        if buffer.name not in own:
+            return context.storage[buffer.name], index(number)
+        return _lane_storage(context, buffer, lanes), index(number * lanes + lane)
+
     def read(load: Any) -> Any:
         buffer = context.program.buffer_of(load.source)
         indices = tuple(load.indices)
-        value = _place(context, buffer, lanes)[index(_number(context, buffer, indices, lanes, lane))]
-        bounds = _bounds(context, buffer, indices) if guarded and buffer.scope != "local" else []
-        return tirx.if_then_else(_all(bounds), value, tirx.const(0, buffer.dtype)) if bounds else value
+        storage, number = place(buffer, indices)
+        guard = context.guard(buffer, indices) if guarded else None
+        return (
+            storage[number] if guard is None else tirx.if_then_else(guard, storage[number], tirx.const(0, buffer.dtype))
+        )
 
     value = replace_loads(substitute(assign.value, values), read)
     indices = tuple(replace_loads(substitute(index(item), values), read) for item in assign.indices)
-    element = index(_number(context, assign.buffer, indices, lanes, lane))
-    store = tirx.BufferStore(_place(context, assign.buffer, lanes), value, [element])
-    bounds = _bounds(context, assign.buffer, indices) if guarded and assign.buffer.scope != "local" else []
-    return tirx.IfThenElse(_all(bounds), store, None) if bounds else store
+    storage, number = place(assign.buffer, indices)
+    store = tirx.BufferStore(storage, value, [number])
+    guard = context.guard(assign.buffer, indices) if guarded else None
+    return store if guard is None else tirx.IfThenElse(guard, store, None)
 
 
-def _place(context: Context, buffer: Buffer, lanes: int) -> Any:
-    """Storage of a tile; a local tile in a vectorised nest has one copy for each lane."""
-    if buffer.scope != "local" or lanes == 1:
-        return context.storage[buffer.name]
+def _lane_storage(context: Context, buffer: Buffer, lanes: int) -> Any:
+    """A local tile with one copy for each lane, lanes side by side."""
     key = f"{buffer.name}@{lanes}"
     if key not in context.storage:
         context.storage[key] = context.registers(f"{buffer.name}_lanes", buffer.dtype, buffer.elements * lanes)
     return context.storage[key]
-
-
-def _number(context: Context, buffer: Buffer, indices: tuple[Expr, ...], lanes: int, lane: Any) -> Expr:
-    number = context.element(buffer, indices)
-    return number * lanes + lane if buffer.scope == "local" and lanes > 1 else number
-
-
-def _bounds(context: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Any]:
-    """Conditions that ``indices`` are inside ``buffer``, without those that can be proved."""
-    conditions = []
-    for item, extent in zip(indices, buffer.shape, strict=True):
-        value = index(context.simplify(item))
-        conditions += [condition for condition in (value >= 0, value < extent) if not context.proves(condition)]
-    return conditions
-
-
-def _all(conditions: list[Any]) -> Any:
-    result = conditions[0]
-    for other in conditions[1:]:
-        result = tirx.And(result, other)
-    return result
 
 
 __all__ = ["lower_cpu"]

@@ -7,7 +7,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.script.tirx import ptx
 
-from tilelang_min.ir.expressions import as_int, index, replace_loads
+from tilelang_min.ir.expressions import as_int, index
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -133,15 +133,5 @@ def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:
 def _assign(context: Context, assign: Assign) -> None:
     """One element outside a nest: every thread keeps its own local; one thread writes what all share."""
     context.mark(assign.operation)
-
-    def read(load: Any) -> Any:
-        buffer = context.program.buffer_of(load.source)
-        element = context.element(buffer, tuple(load.indices), assign.stages.get(buffer.name))
-        return context.storage[buffer.name][index(element)]
-
-    value = replace_loads(assign.value, read)
-    indices = tuple(replace_loads(item, read) for item in assign.indices)
-    store = tirx.BufferStore(
-        context.storage[assign.buffer.name], value, [index(context.element(assign.buffer, indices, None))]
-    )
+    store = context.store_element(assign)
     context.emit(store if assign.buffer.scope == "local" else tirx.IfThenElse(tirx.EQ(context.thread, 0), store, None))

@@ -19,7 +19,7 @@ from tvm.script.tirx import ptx
 
 from tilelang_min.ir.expressions import index, loads, replace_loads, substitute
 from tilelang_min.ir.layout import FragmentLayout
-from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Statement
+from tilelang_min.ir.nodes import Assign, Copy, Expr, Fill, Statement
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
 from tilelang_min.lower.context import Context, sequence
@@ -37,6 +37,9 @@ class _Point:
 def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None:
     """A copy, fill or element-wise nest."""
     context.mark(statement.operation)
+    if isinstance(statement, Fill) and statement.region.buffer.scope == "local":
+        context.fill_local(statement)
+        return
     nest = nest_of(context.program, statement)
     layout = layouts.nests[id(statement)]
     for group in layout.groups:
@@ -133,7 +136,7 @@ def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int,
         return context.storage[buffer.name][point.register]
     indices = tuple(load.indices)
     value = context.storage[buffer.name][index(context.element(buffer, indices, nest.stages.get(buffer.name)))]
-    guard = _guard(context, buffer, indices, 1) if buffer.scope != "local" else None
+    guard = context.guard(buffer, indices)
     return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.dtype))
 
 
@@ -156,12 +159,14 @@ def _write(
         return
     element = index(context.element(buffer, indices, nest.stages.get(buffer.name)))
     store = tirx.BufferStore(context.storage[buffer.name], value, [element])
-    guard = _guard(context, buffer, indices, 1) if buffer.scope != "local" else None
+    guard = context.guard(buffer, indices)
     context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 
 
 def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy) -> bool:
     """A copy that changes no type moves whole vectors without going through single elements."""
+    if len(nest.accesses) != 2:
+        return False  # an offset reads a tensor: element by element
     source, target = nest.accesses
     if source.buffer.dtype != target.buffer.dtype:
         return False
@@ -223,23 +228,7 @@ def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Poi
 def _in_range(context: Context, access: Access, point: _Point) -> Any:
     """Guard for a vector: it is in range as a whole, so its first element decides."""
     indices = tuple(substitute(index(item), point.values) for item in access.indices)
-    return _guard(context, access.buffer, indices, 1)
-
-
-def _guard(context: Context, buffer: Buffer, indices: tuple[Expr, ...], width: int) -> Any:
-    """Condition that ``indices`` are inside ``buffer``, without what can be proved; None when nothing is left."""
-    conditions = []
-    for item, extent in zip(indices, buffer.shape, strict=True):
-        value = index(context.simplify(item))
-        for condition in (value >= 0, value < extent):
-            if not context.proves(condition):
-                conditions.append(condition)
-    if not conditions:
-        return None
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = tirx.And(result, condition)
-    return result
+    return context.guard(access.buffer, indices)
 
 
 def _load(buffer: Any, base: Expr, width: int) -> Any:

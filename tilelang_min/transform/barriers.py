@@ -1,4 +1,4 @@
-"""Barriers: wherever a thread could see another thread's shared memory too early or too late.
+"""Barriers: wherever a thread could see another thread's memory too early or too late.
 
 Before::
 
@@ -11,116 +11,128 @@ After::
     barrier
     T.gemm(S, ..)
 
-Two statements conflict when one writes a shared tile that the other reads or writes, at stages that may be the same.  A loop is
-gone through until nothing changes, so that the end of one iteration is checked against the start of the next.
+Two statements conflict when one writes a shared tile, or a tensor, that the other reads or writes, unless they touch different
+stages, provably different elements, or each thread only what it touched itself.  A loop is gone through until nothing changes,
+so that the end of every iteration is checked against the start of all later ones.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
-from tilelang_min.ir.expressions import as_int, simplify
-from tilelang_min.ir.nodes import (
-    Assign,
-    AsyncCommit,
-    AsyncWait,
-    Barrier,
-    Conditional,
-    Copy,
-    Expr,
-    Gemm,
-    Loop,
-    Parallel,
-    Statement,
-    TileProgram,
-)
-from tilelang_min.transform.pipeline import read, written
+from tvm import ir, tirx
+
+from tilelang_min.analysis.regions import Touch, need_barrier, touches
+from tilelang_min.ir.expressions import as_int
+from tilelang_min.ir.nodes import AsyncCommit, AsyncWait, Barrier, Conditional, Loop, Statement, TileProgram
+from tilelang_min.ir.vectors import ranges
 
 
-@dataclass(frozen=True)
-class _Touch:
-    """One access since the last barrier; ``carried`` when it comes from an earlier iteration."""
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    """An access since the last barrier.  ``origin`` names it; ``carried`` are the loops in an earlier iteration of which it was."""
 
-    name: str
-    writes: bool
-    stage: Expr
-    carried: bool = False
+    origin: tuple[int, int]
+    touch: Touch
+    carried: frozenset[int] = frozenset()
+
+    @property
+    def key(self) -> tuple[tuple[int, int], frozenset[int]]:
+        """What makes two pending accesses the same."""
+        return self.origin, self.carried
 
 
 def insert_barriers(program: TileProgram) -> TileProgram:
-    """The program with every barrier that its shared tiles need."""
-    body, _ = _block(program, program.body, ())
+    """The program with every barrier that its shared tiles, and tensors that it writes, need."""
+    body, _ = _Inserter(program).block(program.body, ())
     return dataclasses.replace(program, body=body)
 
 
-def _block(
-    program: TileProgram, statements: tuple[Statement, ...], pending: tuple[_Touch, ...]
-) -> tuple[tuple[Statement, ...], tuple[_Touch, ...]]:
-    out: list[Statement] = []
-    for statement in statements:
-        if isinstance(statement, Loop):
-            before = pending
-            while True:
-                body, after = _block(program, statement.body, before)
-                merged = _merge(before, tuple(dataclasses.replace(touch, carried=True) for touch in after))
-                if merged == before:
-                    break
-                before = merged
-            out.append(dataclasses.replace(statement, body=body))
-            pending = _merge(pending, after)
-        elif isinstance(statement, Conditional):
-            then, after_then = _block(program, statement.then, pending)
-            otherwise, after_else = _block(program, statement.otherwise, pending)
-            out.append(dataclasses.replace(statement, then=then, otherwise=otherwise))
-            pending = _merge(after_then, after_else)
-        elif isinstance(statement, Barrier):
-            out.append(statement)
-            pending = ()
-        elif isinstance(statement, (AsyncCommit, AsyncWait)):
-            out.append(statement)
-        else:
-            touches = _touches(program, statement)
-            if any(_conflict(program, old, new) for old in pending for new in touches):
-                out.append(Barrier(statement.operation))
+class _Inserter:
+    def __init__(self, program: TileProgram) -> None:
+        self.program = program
+        self.analyzer = ranges(program)
+        self.known: dict[int, tuple[Touch, ...]] = {}
+        self.earlier: dict[int, Any] = {}
+        self.ended: dict[int, Any] = {}
+
+    def block(
+        self, statements: tuple[Statement, ...], pending: tuple[_Pending, ...]
+    ) -> tuple[tuple[Statement, ...], tuple[_Pending, ...]]:
+        """The statements with barriers, and what is pending behind them when ``pending`` was before."""
+        out: list[Statement] = []
+        for statement in statements:
+            if isinstance(statement, Loop):
+                body, pending = self.loop(statement, pending)
+                out.append(dataclasses.replace(statement, body=body))
+            elif isinstance(statement, Conditional):
+                then, after_then = self.block(statement.then, pending)
+                otherwise, after_else = self.block(statement.otherwise, pending)
+                out.append(dataclasses.replace(statement, then=then, otherwise=otherwise))
+                pending = _merge(after_then, after_else)
+            elif isinstance(statement, Barrier):
+                out.append(statement)
                 pending = ()
-            out.append(statement)
-            pending = _merge(pending, touches)
-    return tuple(out), pending
+            elif isinstance(statement, (AsyncCommit, AsyncWait)):
+                out.append(statement)
+            else:
+                new = self.touches(statement)
+                if any(
+                    need_barrier(self.program, old.touch, one.touch, self.analyzer) for old in pending for one in new
+                ):
+                    out.append(Barrier(statement.operation))
+                    pending = ()
+                out.append(statement)
+                pending = _merge(pending, new)
+        return tuple(out), pending
+
+    def loop(self, loop: Loop, pending: tuple[_Pending, ...]) -> tuple[tuple[Statement, ...], tuple[_Pending, ...]]:
+        """The loop's body, good for the first and for all later iterations, and what is pending behind the loop."""
+        before = pending
+        while True:
+            body, after = self.block(loop.body, before)
+            merged = _merge(before, tuple(self.carry(loop, one) for one in after))
+            if len(merged) == len(before):
+                break
+            before = merged
+        ended = tuple(dataclasses.replace(one, touch=one.touch.moved(loop.variable, self.end(loop))) for one in after)
+        return body, _merge(pending, ended)
+
+    def touches(self, statement: Statement) -> tuple[_Pending, ...]:
+        """Accesses of one statement."""
+        number = id(statement)
+        if number not in self.known:
+            self.known[number] = touches(self.program, statement, self.analyzer)
+        return tuple(_Pending((number, place), touch) for place, touch in enumerate(self.known[number]))
+
+    def carry(self, loop: Loop, one: _Pending) -> _Pending:
+        """The access as later iterations see it: from an iteration that was any number of steps ago."""
+        if id(loop) in one.carried:
+            return one
+        if id(loop) not in self.earlier:
+            steps = tirx.Var(f"{loop.variable.name}_ago", "int32")
+            extent = as_int(loop.extent)
+            self.analyzer.bind(steps, ir.Range(1, max(2, extent if extent is not None else 1 << 30)))
+            self.earlier[id(loop)] = loop.variable - steps
+        touch = one.touch.moved(loop.variable, self.earlier[id(loop)])
+        return _Pending(one.origin, touch, one.carried | {id(loop)})
+
+    def end(self, loop: Loop) -> Any:
+        """A name for the loop's variable in accesses that are looked at behind the loop."""
+        if id(loop) not in self.ended:
+            variable = tirx.Var(f"{loop.variable.name}_ended", "int32")
+            first, count = as_int(loop.start), as_int(loop.extent)
+            if first is not None and count:
+                self.analyzer.bind(variable, ir.Range(first, first + count))
+            self.ended[id(loop)] = variable
+        return self.ended[id(loop)]
 
 
-def _merge(first: tuple[_Touch, ...], second: tuple[_Touch, ...]) -> tuple[_Touch, ...]:
-    keys = {_key(touch) for touch in first}
-    return first + tuple(touch for touch in second if _key(touch) not in keys and not keys.add(_key(touch)))  # type: ignore[func-returns-value]
+def _merge(first: tuple[_Pending, ...], second: tuple[_Pending, ...]) -> tuple[_Pending, ...]:
+    """All of both, each once.
 
-
-def _key(touch: _Touch) -> tuple[str, bool, str, bool]:
-    return touch.name, touch.writes, str(touch.stage), touch.carried
-
-
-def _touches(program: TileProgram, statement: Statement) -> tuple[_Touch, ...]:
-    stages: dict[str, Expr] = {}
-    target_stage: Expr = None
-    if isinstance(statement, Copy):
-        target_stage = statement.target_stage
-        if statement.source_stage is not None:
-            stages[statement.source.buffer.name] = statement.source_stage
-    elif isinstance(statement, Gemm):
-        stages = {statement.a.buffer.name: statement.a_stage, statement.b.buffer.name: statement.b_stage}
-    elif isinstance(statement, (Parallel, Assign)):
-        stages = statement.stages
-    touches = [
-        _Touch(item.name, False, stages.get(item.name)) for item in read(program, statement) if item.scope == "shared"
-    ]
-    touches += [_Touch(item.name, True, target_stage) for item in written(statement) if item.scope == "shared"]
-    return tuple(touches)
-
-
-def _conflict(program: TileProgram, old: _Touch, new: _Touch) -> bool:
-    if old.name != new.name or not (old.writes or new.writes):
-        return False
-    if old.stage is None or new.stage is None or old.carried:
-        # An earlier iteration's loop variable is not this one's: only a barrier in between tells stages apart.
-        return True
-    difference = as_int(simplify(old.stage - new.stage))
-    return difference is None or difference % program.stages.get(old.name, 1) == 0
+    An access that is pending twice by the same road stands for both: behind a loop it has forgotten which iteration it was in.
+    """
+    return tuple({one.key: one for one in (*second, *first)}.values())

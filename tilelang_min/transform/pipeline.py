@@ -22,8 +22,8 @@ After (a target with asynchronous copies)::
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from tilelang_min.analysis.regions import read, written
 from tilelang_min.ir.expressions import as_int, loads, simplify, substitute, uses
 from tilelang_min.ir.nodes import (
     Assign,
@@ -34,7 +34,6 @@ from tilelang_min.ir.nodes import (
     Conditional,
     Copy,
     Expr,
-    Fill,
     Gemm,
     Loop,
     Parallel,
@@ -182,34 +181,3 @@ def _at_stage(statement: Statement, staged: set[str], stage: Expr) -> Statement:
             otherwise=tuple(_at_stage(item, staged, stage) for item in statement.otherwise),
         )
     return statement
-
-
-def written(statement: Statement) -> tuple[Buffer, ...]:
-    """Buffers that a statement itself (not its children) writes."""
-    if isinstance(statement, Copy):
-        return (statement.target.buffer,)
-    if isinstance(statement, Fill):
-        return (statement.region.buffer,)
-    if isinstance(statement, Gemm):
-        return (statement.c.buffer,)
-    if isinstance(statement, Assign):
-        return (statement.buffer,)
-    if isinstance(statement, Parallel):
-        return tuple(item.buffer for item in statement.body)
-    return ()
-
-
-def read(program: TileProgram, statement: Statement) -> tuple[Buffer, ...]:
-    """Buffers that a statement itself (not its children) reads."""
-    if isinstance(statement, Copy):
-        return (statement.source.buffer,)
-    if isinstance(statement, Gemm):
-        return (statement.a.buffer, statement.b.buffer, *(() if statement.clear else (statement.c.buffer,)))
-    values: list[Any] = []
-    if isinstance(statement, Fill):
-        values = [statement.value]
-    elif isinstance(statement, Assign):
-        values = [statement.value, *statement.indices]
-    elif isinstance(statement, Parallel):
-        values = [value for item in statement.body for value in (item.value, *item.indices)]
-    return tuple(program.buffer_of(load.source) for value in values for load in loads(value))
