@@ -53,7 +53,11 @@ def look() -> Callable[[Any, str], None]:
 
 def prefer(driver: Any, scheme: str) -> None:
     """Makes the page believe that the system prefers ``light`` or ``dark``."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    # Without motion, for a smooth scroll would carry elements away from under the pointer.
+    features = [
+        {"name": "prefers-color-scheme", "value": scheme},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 

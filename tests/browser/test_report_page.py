@@ -70,6 +70,17 @@ def text_of(driver: Any, selector: str) -> str:
     return str(driver.execute_script("return document.querySelector(arguments[0]).innerText", selector))
 
 
+def tooltip_over(driver: Any, selector: str) -> str:
+    """Text of the tooltip once the pointer rests on an element."""
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    ActionChains(driver).move_to_element(driver.find_element(By.CSS_SELECTOR, selector)).perform()
+    WebDriverWait(driver, 5).until(lambda _: text_of(driver, "#tip"))
+    return text_of(driver, "#tip")
+
+
 def brightness(driver: Any, name: str) -> float:
     """Mean brightness of a screenshot, 0 to 255; kept under $TILEPROF_SCREENSHOTS where that is set."""
     png = driver.get_screenshot_as_png()
@@ -187,18 +198,15 @@ def test_search_marks_and_a_bad_expression_is_no_error(chromium: Any, address: s
 
 
 def test_tooltips_name_figures_and_their_source(chromium: Any, address: str) -> None:
-    from selenium.webdriver import ActionChains
-    from selenium.webdriver.common.by import By
-
     chromium.get(address)
     choose(chromium, "#flame-case", "matmul_tiled[float16] @ sm80")
-    ActionChains(chromium).move_to_element(chromium.find_element(By.CSS_SELECTOR, "#flame-graph .k-gemm")).perform()
-    tip = text_of(chromium, "#tip")
+    tip = tooltip_over(chromium, "#flame-graph .k-gemm")
     assert "matmul.py:39" in tip
     assert "shared transactions: 6,291,456 (measured" in tip
     assert "shared transactions: 6,291,456 (simulated" in tip
-    ActionChains(chromium).move_to_element(chromium.find_element(By.CSS_SELECTOR, ".matrix .big")).perform()
-    assert text_of(chromium, "#tip").startswith("812,400,000 ns\nmeasured · monotonic clock · median of 21 launches")
+    assert tooltip_over(chromium, ".matrix .big").startswith(
+        "812,400,000 ns\nmeasured · monotonic clock · median of 21 launches"
+    )
 
 
 def test_marks_of_the_roofline_speak_on_focus(chromium: Any, address: str) -> None:
