@@ -17,6 +17,7 @@ from tileprof.collect import ncu, ncu_file
 from tileprof.errors import MeasurementInvalid, TileprofError
 from tileprof.execute.child import ChildTimeout, run_command
 from tileprof.execute.results import CaseBuilder
+from tileprof.plan.machine import Gpu
 from tileprof.store.directory import RunDirectory
 
 _WARM_LAUNCHES = 2
@@ -28,9 +29,13 @@ def profile_with_ncu(
     directory: RunDirectory,
     limit_s: float,
     raw: Sequence[str],
+    gpu: Gpu | None,
     stop: threading.Event,
 ) -> None:
-    """Run the launcher under Nsight Compute and add the measured metrics of the case to ``builder``."""
+    """Run the launcher under Nsight Compute on ``gpu`` and add the measured metrics of the case to ``builder``.
+
+    ``request`` is what the launcher was asked, ``raw`` names further counters.  Setting ``stop`` ends it early.
+    """
     compiled = builder.compiled or {}
     job = directory.temporary / f"{builder.case.hash}.json"
     report = directory.raw / f"{builder.case.hash}.ncu-rep"
@@ -48,6 +53,7 @@ def profile_with_ncu(
             symbol=compiled["symbol"],
             report=report,
             log=log,
+            major=int(gpu.arch.partition(".")[0]) if gpu is not None else None,
             launch_skip=_WARM_LAUNCHES,
             raw=raw,
         )

@@ -228,7 +228,7 @@ class Sweep:
             if not builder.failed and "ncu" in plan.counters:
                 self.progress.stage(builder.case.id, "profiling")
                 raw = self.workload.raw_metrics.get("ncu", ())
-                profile_with_ncu(builder, request, self.directory, self.workload.timeout_s, raw, self.stop)
+                profile_with_ncu(builder, request, self.directory, self.workload.timeout_s, raw, plan.gpu, self.stop)
         self._outcomes.put(builder)
 
     def _ask_quietly(self, lane: Lane, request: dict[str, Any], builder: CaseBuilder) -> list[Ceiling]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tileprof.errors import ProfilerUnavailable, UsageError
-from tileprof.plan.machine import Machine
+from tileprof.plan.machine import Gpu, Machine
 from tileprof.store.records import Unavailable
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
@@ -36,7 +36,7 @@ class TargetPlan:
 
     Where ``launches`` is false, cases are compiled and simulated and end as ``not_run`` because of ``reason``.  ``timed`` says
     whether launches are timed, ``counters`` names the counter tools.  ``unsupported`` is a reason for which all cases of the
-    target end as ``unsupported``.
+    target end as ``unsupported``.  ``gpu`` is the device that launches (None on a processor).
     """
 
     target: TargetEntry
@@ -45,6 +45,7 @@ class TargetPlan:
     counters: tuple[str, ...] = ()
     reason: str = ""
     unsupported: str | None = None
+    gpu: Gpu | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,8 @@ class _TargetPlanner:
                 raise ProfilerUnavailable(f"{profiler}: {state.why}", remedy=state.remedy or None)
         counters = tuple(dict.fromkeys([*named, *self.automatic()]))
         timed = "none" not in self.profilers
-        return TargetPlan(target, launches=True, timed=timed, counters=counters)
+        gpu = self.machine.gpu_for(target.kind, target.target.partition(":")[2])
+        return TargetPlan(target, launches=True, timed=timed, counters=counters, gpu=gpu)
 
     def absence(self) -> tuple[str, str]:
         """Why the target cannot be launched here, and the remedy; empty where it can."""

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,7 @@ class Folder:
     """A folder that holds kernels.py."""
 
     path: Path
+    variables: dict[str, str] = field(default_factory=dict)  # added to the environment
 
     def write(self, text: str, name: str = "w.yaml") -> Path:
         file = self.path / name
@@ -50,7 +51,7 @@ class Folder:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """The command line as a process."""
         command = [sys.executable, "-m", "tileprof", *arguments]
-        env = {**environment(), "TILELANG_CACHE_DIR": str(self.path / "cache")}
+        env = {**environment(), "TILELANG_CACHE_DIR": str(self.path / "cache"), **self.variables}
         return subprocess.Popen(
             command, cwd=self.path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

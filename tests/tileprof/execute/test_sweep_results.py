@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import resource
 import signal
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tileprof.execute.child import environment
 from tileprof.report.files import RENDERERS
 from tileprof.store.records import FAILED_STATUSES, CaseResult
 
@@ -199,3 +201,27 @@ def test_two_compile_workers_give_the_same_results(good: Any, folder: Any) -> No
         assert case.hash == same.hash
         simulated = [m for m in same.metrics if m.provenance.kind == "simulated"]
         assert [m for m in case.metrics if m.provenance.kind == "simulated"] == simulated
+
+
+def test_a_host_without_the_compiler_launches_bundles(good: Any, folder: Any) -> None:
+    hidden = folder.path / "hidden"
+    hidden.mkdir()
+    (hidden / "tvm.py").write_text("raise ImportError('there is no TVM here')\n")
+    folder.variables["PYTHONPATH"] = os.pathsep.join([str(hidden), environment()["PYTHONPATH"]])
+    case = good.case("scale[float32,N=1000]@cpu")
+    text = f"""\
+version: 1
+name: host
+defaults: {{timing: {{warmup: 1, samples: 3}}}}
+targets: {{cpu: {{target: cpu}}}}
+kernels:
+  - {{name: made, bundle: "{good.directory / case.bundle}", reference: "kernels.py:double"}}
+  - {{name: source, source: "kernels.py:scale", shapes: [{{N: 77}}]}}
+"""
+    outcome = folder.run(text, "--force")
+    assert outcome.status == 4
+    made, source = outcome.run.cases
+    assert (made.status, made.check.scope, len(made.timing.samples_ns)) == ("ok", "all", 3)
+    assert "simulated when the bundle was made: TVM is not installed here" in made.notes
+    assert figure(made, "global.bytes", "simulated") == figure(case, "global.bytes", "simulated")
+    assert (source.status, "there is no TVM here" in source.reason) == ("compile_error", True)

@@ -62,6 +62,7 @@ def test_without_gpus_only_the_processor_launches(tmp_path: Path) -> None:
 def test_auto_takes_ncu_where_it_may(tmp_path: Path) -> None:
     made = plan(tmp_path, machine(A100))
     assert (made.targets["a100"].launches, made.targets["a100"].counters) == (True, ("ncu",))
+    assert (made.targets["a100"].gpu, made.targets["laptop"].gpu) == (A100, None)
     denied = plan(tmp_path, machine(A100), ncu=DENIED)
     assert (denied.targets["a100"].launches, denied.targets["a100"].counters) == (True, ())
     (entry,) = [u for u in denied.unavailable if u.target == "a100"]
