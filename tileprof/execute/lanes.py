@@ -14,11 +14,10 @@ from typing import Any
 from tileprof.errors import StoreError
 from tileprof.execute.child import Child, ChildDied, ChildTimeout
 from tileprof.execute.results import CaseBuilder
+from tileprof.store.tables import NO_SPACE_REMEDY
 
 START_LIMIT_S = 180.0
 """Longest start of a child, imports included; a cold disk makes TVM's import slow."""
-
-_NO_SPACE_REMEDY = "free some space and continue with --resume, or choose another place with -o"
 
 
 class Stopped(Exception):
@@ -75,7 +74,7 @@ class Lane:
                 kind = message["type"]
                 if kind == "no_space":
                     raise StoreError(
-                        f"the run directory cannot be written: {message['reason']}", remedy=_NO_SPACE_REMEDY
+                        f"the run directory cannot be written: {message['reason']}", remedy=NO_SPACE_REMEDY
                     )
                 if kind == "stage":
                     self.on_stage(builder.case.id, message["stage"])

@@ -38,6 +38,6 @@ def replace_file(path: Path, text: str) -> Path:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        remedy = "free some space, or choose another place with -o"
+        remedy = "free some space, and render again with `tileprof report`"
         raise StoreError(f"cannot write {path}: {error.strerror}", remedy=remedy) from error
     return path

@@ -14,6 +14,9 @@ SCHEMA_VERSION = 1
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
 
+NO_SPACE_REMEDY = "free some space and continue with --resume, or choose another place with -o"
+"""What to do when a run directory cannot be written any more."""
+
 TABLES = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE cases (
@@ -54,7 +57,7 @@ def translated(path: Path) -> Iterator[None]:
         text = str(error)
         message, remedy = f"{path}: {text}", None
         if "full" in text or "I/O error" in text:
-            message, remedy = f"{path} cannot grow: {text}", "free some space and continue with --resume, or choose another place with -o"
+            message, remedy = f"{path} cannot grow: {text}", NO_SPACE_REMEDY
         elif "readonly" in text or "unable to open" in text:
             message, remedy = f"{path} cannot be written: {text}", "check its directory, or choose another with -o"
         elif "locked" in text:

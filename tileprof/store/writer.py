@@ -132,8 +132,11 @@ class RunStore:
         """
         with self._transaction() as connection:
             found = connection.execute("SELECT number, id, hash, status FROM cases").fetchall()
-            kept = {(i, digest): n for n, i, digest, status in found if (i, digest) in positions and status not in again}
-            dropped = [(number,) for number, *_ in found if number not in kept.values()]
+            kept = {
+                (i, digest): n for n, i, digest, status in found if (i, digest) in positions and status not in again
+            }
+            stays = set(kept.values())
+            dropped = [(number,) for number, *_ in found if number not in stays]
             connection.executemany("DELETE FROM cases WHERE number = ?", dropped)
             places = [(positions[key], number) for key, number in kept.items()]
             connection.executemany("UPDATE cases SET position = ? WHERE number = ?", places)
