@@ -56,7 +56,7 @@ def render(run: Run) -> str:
         "targets": {case.target_name: case.target for case in run.cases},
         "matrix_targets": matrix_targets,
         "matrix_rows": matrix_rows,
-        "case_rows": overview.case_rows(run, labels, points, provenances),
+        "case_rows": overview.case_rows(run, labels, provenances),
         "failures": overview.failures(run, labels),
         "notes": overview.notes(run, labels),
         "roofs": [

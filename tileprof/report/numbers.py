@@ -37,23 +37,19 @@ def si(value: float | None, unit: str = "", digits: int = 3) -> str:
     """A value with an SI prefix: ``151 GFLOP/s``, ``33.6 M``; small plain counts stay whole."""
     if value is None or not math.isfinite(value):
         return _special(value)
-    size = abs(value)
-    for factor, prefix in _PREFIXES:
-        if round_to(size, digits) >= factor or factor == 1.0:
-            number = significant(size / factor, digits)
-            tail = prefix + unit
-            return _signed(f"{number}{NO_BREAK if tail else ''}{tail}", value)
-    raise AssertionError("unreachable: the last prefix takes everything")
+    rounded = round_to(abs(value), digits)
+    factor, prefix = next((f, p) for f, p in _PREFIXES if rounded >= f or f == 1.0)
+    tail = prefix + unit
+    return _signed(f"{significant(abs(value) / factor, digits)}{NO_BREAK if tail else ''}{tail}", value)
 
 
 def duration(nanoseconds: float | None, digits: int = 4) -> str:
     """A time in the unit that suits it: ``21.31 ms``."""
     if nanoseconds is None or not math.isfinite(nanoseconds):
         return _special(nanoseconds)
-    for factor, unit in _DURATIONS:
-        if round_to(abs(nanoseconds), digits) >= factor or factor == 1.0:
-            return _signed(f"{significant(abs(nanoseconds) / factor, digits)}{NO_BREAK}{unit}", nanoseconds)
-    raise AssertionError("unreachable: the last unit takes everything")
+    rounded = round_to(abs(nanoseconds), digits)
+    factor, unit = next((f, u) for f, u in _DURATIONS if rounded >= f or f == 1.0)
+    return _signed(f"{significant(abs(nanoseconds) / factor, digits)}{NO_BREAK}{unit}", nanoseconds)
 
 
 def seconds(value: float | None) -> str:

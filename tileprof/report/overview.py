@@ -183,22 +183,17 @@ def _simulated_facts(case: CaseResult, provenances: ProvenanceTable) -> list[Cel
     return facts
 
 
-def case_rows(
-    run: Run, labels: dict[str, str], points: dict[str, Point], provenances: ProvenanceTable
-) -> list[CaseRow]:
-    """The table of all cases: median, spread, samples, rate, share of attainable, check, wall time."""
+def case_rows(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[CaseRow]:
+    """The table of all cases: median, spread, samples, wall time, check."""
     rows = []
     for case in run.cases:
-        timing, point = case.timing, points.get(case.id)
-        spread = samples = rate = ABSENT
+        timing = case.timing
+        spread = samples = ABSENT
         if timing is not None and timing.samples_ns:
             source = timing_provenance(timing)
             low, high = min(timing.samples_ns), max(timing.samples_ns)
             spread = provenances.cell(f"{numbers.duration(low)} – {numbers.duration(high)}", source)
             samples = provenances.cell(numbers.count(len(timing.samples_ns)), source)
-        if point is not None and point.achieved is not None:
-            derived = Provenance("derived", "tileprof", "", "useful FLOPs / measured time")
-            rate = provenances.cell(numbers.si(point.achieved, "FLOP/s"), derived, numbers.count(point.achieved))
         rows.append(
             CaseRow(
                 case.id,
@@ -207,7 +202,7 @@ def case_rows(
                 status_word(case.status),
                 tone(case.status),
                 case.reason,
-                (time_cell(case, provenances), spread, samples, rate, Cell(numbers.seconds(case.seconds))),
+                (time_cell(case, provenances), spread, samples, Cell(numbers.seconds(case.seconds))),
                 check_text(case),
                 None if case.check is None else case.check.ok,
             )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tileprof.analyse.roofline import Point, Roofline
+from tileprof.analyse.roofline import Roofline
 from tileprof.report import numbers
 from tileprof.store.records import Ceiling
 
@@ -128,8 +128,4 @@ def minor_lines(low: float, high: float) -> list[float]:
 
 def mark_names(roofline: Roofline, mark: Mark, labels: dict[str, str]) -> list[str]:
     """Labels of the cases at a mark."""
-    return [labels[_case(roofline.points[index])] for index in mark.indices]
-
-
-def _case(point: Point) -> str:
-    return point.case.id
+    return [labels[roofline.points[index].case.id] for index in mark.indices]

@@ -15,14 +15,13 @@ class Words:
     shared: str
     transactions: str
     unit: str
-    units: str
     warp: str
     block: str
 
 
-_NVIDIA = Words("NVIDIA", "shared memory", "transactions", "SM", "SMs", "warp", "block")
-_AMD = Words("AMD", "LDS", "LDS cycles", "CU", "CUs", "wavefront", "workgroup")
-_CPU = Words("CPU", "tile buffers", "transactions", "core", "cores", "thread", "block")
+_NVIDIA = Words("NVIDIA", "shared memory", "transactions", "SM", "warp", "block")
+_AMD = Words("AMD", "LDS", "LDS cycles", "CU", "wavefront", "workgroup")
+_CPU = Words("CPU", "tile buffers", "transactions", "core", "thread", "block")
 
 
 def words(target: str) -> Words:

@@ -137,7 +137,8 @@ def test_shortened_names_keep_both_ends() -> None:
 
 
 def test_breakable_names_are_escaped() -> None:
-    assert str(breakable("a_b[<i>]")) == "a<wbr>_b<wbr>[&lt;i&gt;]"
+    assert str(breakable("a_b[<i>_c]")) == "a_b<wbr>[&lt;i&gt;_c]"
+    assert str(breakable("matrix_product_of_tiles[<i>]")) == "matrix<wbr>_product<wbr>_of<wbr>_tiles<wbr>[&lt;i&gt;]"
 
 
 def test_flatten_nested_records() -> None:
