@@ -42,13 +42,26 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 
-_COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], Any]] = {
-    ast.Lt: (operator.lt, tirx.LT),
-    ast.LtE: (operator.le, tirx.LE),
-    ast.Gt: (operator.gt, tirx.GT),
-    ast.GtE: (operator.ge, tirx.GE),
-    ast.Eq: (operator.eq, tirx.EQ),
-    ast.NotEq: (operator.ne, tirx.NE),
+_COMPARE: dict[type[ast.cmpop], Any] = {
+    ast.Lt: tirx.LT,
+    ast.LtE: tirx.LE,
+    ast.Gt: tirx.GT,
+    ast.GtE: tirx.GE,
+    ast.Eq: tirx.EQ,
+    ast.NotEq: tirx.NE,
+}
+
+_PLAIN_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda item, group: item in group,
+    ast.NotIn: lambda item, group: item not in group,
 }
 
 _UNARY_MATH = {
@@ -145,6 +158,13 @@ class Evaluator:
         if number is not None:
             return number
         raise self.error(node, f"a number or expression is needed here, not {type(result).__name__}")
+
+    def condition(self, node: ast.expr) -> Any:
+        """An expression, or True or False by Python's rules for anything that is known now (text, None, ...)."""
+        result = self.raw(node)
+        if isinstance(result, (Access, Buffer)) or is_expression(result):
+            return self.as_value(node, result)
+        return bool(result)
 
     def load(self, node: ast.AST, access: Access) -> Any:
         """The element that ``access`` names."""
@@ -305,9 +325,10 @@ class Evaluator:
         )
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        operand = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            return tirx.Not(convert(operand, "bool")) if is_expression(operand) else not operand
+            condition = self.condition(node.operand)
+            return tirx.Not(convert(condition, "bool")) if is_expression(condition) else not condition
+        operand = self.value(node.operand)
         if isinstance(node.op, ast.USub):
             if not is_expression(operand):
                 return -operand
@@ -318,38 +339,50 @@ class Evaluator:
         raise self.error(node, "operator ~ is not part of the tile language")
 
     def _eval_Compare(self, node: ast.Compare) -> Any:
-        values = [self.value(node.left), *(self.value(item) for item in node.comparators)]
-        parts = []
-        for op, left, right in zip(node.ops, values, values[1:], strict=False):
-            if type(op) not in _COMPARE:
+        nodes = [node.left, *node.comparators]
+        values = [self.raw(item) for item in nodes]
+        parts: list[Any] = []
+        for number, op in enumerate(node.ops):
+            left, right = values[number : number + 2]
+            if not any(isinstance(side, (Access, Buffer)) or is_expression(side) for side in (left, right)):
+                try:  # both are known now: Python's own comparison, of text and None as well
+                    parts.append(_PLAIN_COMPARE[type(op)](left, right))
+                except TypeError as error:
+                    raise self.error(node, f"these cannot be compared: {error}") from error
+            elif type(op) not in _COMPARE:
                 raise self.error(node, f"comparison {type(op).__name__} is not part of the tile language")
-            plain, symbolic = _COMPARE[type(op)]
-            if is_expression(left) or is_expression(right):
-                parts.append(symbolic(*common_type(left, right)))
             else:
-                parts.append(plain(left, right))
-        return self._combine(parts, all_of=True)
+                pair = (self.as_value(nodes[number], left), self.as_value(nodes[number + 1], right))
+                parts.append(_COMPARE[type(op)](*common_type(*pair)))
+        symbolic = [part for part in parts if is_expression(part)]
+        if not all(part for part in parts if not is_expression(part)):
+            return False
+        return self._combine(symbolic, tirx.And) if symbolic else True
 
     def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        return self._combine([self.value(item) for item in node.values], all_of=isinstance(node.op, ast.And))
+        """``and`` and ``or``: as in Python, the value of a part that is known now and decides is the result."""
+        all_of = isinstance(node.op, ast.And)
+        symbolic: list[Any] = []
+        known: Any = None
+        for item in node.values:
+            value = self.raw(item)
+            if isinstance(value, (Access, Buffer)) or is_expression(value):
+                symbolic.append(self.as_value(item, value))
+                continue
+            known = value
+            if bool(value) is not all_of:
+                return not all_of if symbolic else value
+        return self._combine(symbolic, tirx.And if all_of else tirx.Or) if symbolic else known
 
     @staticmethod
-    def _combine(parts: list[Any], *, all_of: bool) -> Any:
-        symbolic = [part for part in parts if is_expression(part)]
-        plain = [bool(part) for part in parts if not is_expression(part)]
-        if all_of and not all(plain):
-            return False
-        if not all_of and any(plain):
-            return True
-        if not symbolic:
-            return all_of
-        result = convert(symbolic[0], "bool")
-        for part in symbolic[1:]:
-            result = (tirx.And if all_of else tirx.Or)(result, convert(part, "bool"))
+    def _combine(parts: list[Any], operation: Any) -> Any:
+        result = convert(parts[0], "bool")
+        for part in parts[1:]:
+            result = operation(result, convert(part, "bool"))
         return result
 
     def _eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.value(node.test)
+        condition = self.condition(node.test)
         if not is_expression(condition):
             return self.raw(node.body if condition else node.orelse)
         return self._select(condition, self.value(node.body), self.value(node.orelse))

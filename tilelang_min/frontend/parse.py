@@ -14,6 +14,7 @@ from tilelang_min.frontend.local_tiles import check_local_tiles
 from tilelang_min.frontend.source import KernelSource, read_source
 from tilelang_min.frontend.statements import StatementParser
 from tilelang_min.frontend.values import Access, as_expression, constant, dtype_of, is_expression, plain_number
+from tilelang_min.ir.expressions import bind_range, simplify
 from tilelang_min.ir.nodes import Assign, Buffer, Conditional, Loop, Parallel, Statement, TileProgram
 from tilelang_min.language import Construct, PrimFunc, Tensor
 
@@ -103,9 +104,8 @@ class KernelParser(StatementParser):
                 argument, f"parameter {argument.arg!r} has no annotation", "write name: T.Tensor((M, N), 'float32')"
             )
         node = argument.annotation
-        if isinstance(annotation, str) and isinstance(node, ast.Constant):  # quotes around one annotation
-            node = ast.copy_location(ast.parse(annotation, mode="eval").body, node)
-            ast.fix_missing_locations(node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):  # quotes around one annotation
+            node = self.quoted(node, node.value)
         if not isinstance(annotation, Tensor):
             annotation = self.evaluator.raw(node)
         if not isinstance(annotation, Tensor):
@@ -142,6 +142,16 @@ class KernelParser(StatementParser):
             )
         return self.buffer(argument, argument.arg, tuple(shape), dtype, "global")
 
+    def quoted(self, node: ast.expr, text: str) -> ast.expr:
+        """The expression in quotes, every part of it at the place of the quotes."""
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except SyntaxError as error:
+            raise self.error(node, f"this annotation is no expression: {error.msg}") from error
+        for part in ast.walk(tree):
+            ast.copy_location(part, node)
+        return tree
+
     def launch(self, statement: ast.With) -> tuple[Statement, ...]:
         """``with T.Kernel(...) as (bx, by):``."""
         if len(statement.items) != 1:
@@ -165,6 +175,8 @@ class KernelParser(StatementParser):
             raise self.error(
                 names, f"the grid has {_count(len(grid), 'dimension')}, but {_count(len(elements), 'name')} given"
             )
+        for variable, extent in zip(self.block_variables, grid, strict=False):
+            bind_range(self.analyzer, variable, 0, extent)
         for element, variable, extent in zip(elements, self.block_variables, grid, strict=False):
             if not isinstance(element, ast.Name):
                 raise self.error(element, "block indices are plain names")
@@ -206,7 +218,7 @@ class KernelParser(StatementParser):
 
     def conditional(self, node: ast.If, out: list[Statement]) -> None:
         """``if``: decided now when it is a constant, otherwise a condition on block and loop indices."""
-        condition = self.evaluator.value(node.test)
+        condition = self.evaluator.condition(node.test)
         number = constant(condition)
         if number is not None:
             for statement in node.body if number else node.orelse:
@@ -268,13 +280,14 @@ class KernelParser(StatementParser):
         variable = tirx.Var(self.unique(node.target.id), "int32")
         label = f"for {node.target.id} in {self.source.segment(call)}"
         operation = self.operation(node, "loop", label, (), ())
+        extent = simplify(stop - start)
+        if not is_expression(extent):
+            extent = max(0, extent)
+        bind_range(self.analyzer, variable, start, extent)
         self.evaluator.frames.append({node.target.id: variable})
         with self.inside(operation):
             body = self.block(node.body)
         self.evaluator.frames.pop()
-        extent = stop - start
-        if not is_expression(extent):
-            extent = max(0, extent)
         out.append(Loop(operation, variable, start, extent, kind, body, max(1, stages)))
 
     def parallel(self, node: ast.For, call: ast.Call) -> Parallel:
@@ -318,7 +331,7 @@ class KernelParser(StatementParser):
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
             raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
         if isinstance(node, ast.If):
-            chosen = constant(self.evaluator.value(node.test))
+            chosen = constant(self.evaluator.condition(node.test))
             if chosen is None:
                 raise self.error(
                     node,

@@ -43,7 +43,10 @@ def copy_regions(evaluator: Evaluator, source_node: ast.expr, target_node: ast.e
     source_extents, target_extents = _fit(
         evaluator, source_node, target_node, (source, source_extents), (target, target_extents)
     )
-    return _region(source, source_extents), _region(target, target_extents)
+    return (
+        _region(evaluator, source_node, source, source_extents),
+        _region(evaluator, target_node, target, target_extents),
+    )
 
 
 def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2) -> Region:
@@ -54,7 +57,7 @@ def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2) 
     extents = _own_extents(evaluator, node, value)
     if extents is None:
         raise evaluator.error(node, f"{what} is a single element", "give the whole tile or a slice of it")
-    region = _region(value, extents)
+    region = _region(evaluator, node, value, extents)
     if len(region.extents) != rank:
         raise evaluator.error(
             node, f"{what} must have {rank} dimensions, {region.buffer.name} has {len(region.extents)}", kind=ShapeError
@@ -105,7 +108,7 @@ def _borrow(evaluator: Evaluator, node: ast.expr, access: Any, extents: tuple[in
     if len(core) > rank:
         raise evaluator.error(
             node,
-            f"{access.buffer.name} has {rank} dimensions, but the other side of the copy has {len(core)}",
+            f"{access.buffer.name} has {rank} dimension{'s' if rank != 1 else ''}, but the other side of the copy has {len(core)}",
             "copy a slice with the same number of dimensions",
             ShapeError,
         )
@@ -148,8 +151,21 @@ def _times(extents: tuple[int, ...]) -> str:
     return "x".join(str(extent) for extent in extents)
 
 
-def _region(value: Buffer | Access, extents: tuple[int, ...]) -> Region:
+def _region(evaluator: Evaluator, node: ast.expr, value: Buffer | Access, extents: tuple[int, ...]) -> Region:
+    """The box; where it lies in a tile at a place that is known now, it must be inside."""
     if isinstance(value, Buffer):
         return Region(value, (0,) * len(value.shape), extents)
     offsets = tuple(index[0] if isinstance(index, tuple) else index for index in value.indices)
-    return Region(value.buffer, offsets, extents)
+    buffer = value.buffer
+    for axis, (offset, extent, full) in enumerate(zip(offsets, extents, buffer.shape, strict=True)):
+        start = constant(offset)
+        if buffer.scope != "global" and start is not None and not 0 <= start <= full - extent:
+            last = f" to {int(start) + extent - 1}" if extent > 1 else ""
+            raise evaluator.error(
+                node,
+                f"{'elements' if last else 'element'} {start}{last} of dimension {axis} of {buffer.name} do not exist: "
+                f"it has {full}",
+                "slice inside the tile",
+                ShapeError,
+            )
+    return Region(buffer, offsets, extents)

@@ -10,6 +10,7 @@ from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
+from tvm.sym import Analyzer
 
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.evaluate import Evaluator
@@ -35,6 +36,7 @@ class StatementParser:
         self.parents: list[int] = []
         self.parallel_operation: int | None = None
         self.local_uses: list[LocalUse] = []
+        self.analyzer = Analyzer()  # knows the ranges of block and loop indices
         self._names: set[str] = {"bx", "by", "bz"}
 
     def error(
@@ -220,8 +222,15 @@ class StatementParser:
                 "use float16 or float32 operands and a float32 accumulator",
             )
         for name, region in (("A", a), ("B", b)):
-            if self.named(*region.offsets):
-                raise self.error(given[name], f"the place of {name} of T.gemm cannot come from a tile")
+            for offset, extent, full in zip(region.offsets, region.extents, region.buffer.shape, strict=True):
+                inside = [offset >= 0, offset + extent <= full]
+                if not all(self.analyzer.can_prove(item) if is_expression(item) else item for item in inside):
+                    raise self.error(
+                        given[name],
+                        f"{name} of T.gemm may lie partly outside of {region.buffer.name}",
+                        "slice it at places that are inside for every block and iteration",
+                        ShapeError,
+                    )
         clear = flags.get("clear_accum", False)
         names_read = (a.buffer.name, b.buffer.name, *(() if clear else (c.buffer.name,)))
         operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))

@@ -68,6 +68,13 @@ def uses(value: Expr, variable: Any) -> bool:
     return bool(found)
 
 
+def bind_range(analyzer: Any, variable: Any, start: Expr, extent: Expr) -> None:
+    """Tell ``analyzer`` that ``variable`` runs from ``start`` over ``extent`` values, where that many are known."""
+    count = as_int(extent)
+    if count is not None:
+        analyzer.bind(variable, ir.Range.from_min_extent(index(start), index(max(1, count))))
+
+
 def simplify(value: Expr, analyzer: Any | None = None) -> Expr:
     """``value`` in simplest form (a Python int when constant)."""
     if not is_symbolic(value):

@@ -8,7 +8,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import as_int, index, loads, substitute
+from tilelang_min.ir.expressions import as_int, bind_range, index, loads, substitute
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Parallel, Region, Statement, TileProgram, walk
 from tilelang_min.ir.nodes import Loop as LoopNode
 
@@ -96,15 +96,13 @@ def _indices(region: Region, variables: tuple[Any, ...]) -> tuple[Expr, ...]:
 
 
 def ranges(program: TileProgram) -> Any:
-    """An analyzer that knows the ranges of block indices and of loops with constant bounds."""
+    """An analyzer that knows the ranges of block indices and of loops with constant extents."""
     analyzer = Analyzer()
     for variable, extent in zip(program.block_variables, program.grid, strict=True):
-        analyzer.bind(variable, ir.Range(0, extent))
+        bind_range(analyzer, variable, 0, extent)
     for statement in walk(program.body):
         if isinstance(statement, LoopNode):
-            first, count = as_int(statement.start), as_int(statement.extent)
-            if first is not None and count is not None:
-                analyzer.bind(statement.variable, ir.Range(first, first + count))
+            bind_range(analyzer, statement.variable, statement.start, statement.extent)
     return analyzer
 
 

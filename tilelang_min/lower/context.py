@@ -10,7 +10,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import as_int, index, replace_loads, simplify
+from tilelang_min.ir.expressions import bind_range, index, replace_loads, simplify
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
@@ -39,13 +39,11 @@ class Context:
         self._marked: list[int | None] = [None]
         self._names: dict[str, int] = {}
         for variable, extent in zip(program.block_variables, program.grid, strict=True):
-            self.analyzer.bind(variable, ir.Range(0, extent))
-        self.analyzer.bind(self.thread, ir.Range(0, program.threads))
+            bind_range(self.analyzer, variable, 0, extent)
+        bind_range(self.analyzer, self.thread, 0, program.threads)
         for statement in walk(program.body):
             if isinstance(statement, Loop):
-                first, count = as_int(statement.start), as_int(statement.extent)
-                if first is not None and count is not None:
-                    self.analyzer.bind(statement.variable, ir.Range(first, first + count))
+                bind_range(self.analyzer, statement.variable, statement.start, statement.extent)
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -88,9 +86,7 @@ class Context:
     def loop(self, name: str, extent: Expr, *, unroll: bool = False) -> tuple[Any, Any]:
         """A fresh loop variable with its range known, and a function that closes the loop over a body."""
         variable = tirx.Var(self.fresh(name), "int32")
-        count = as_int(extent)
-        if count is not None:
-            self.analyzer.bind(variable, ir.Range(0, count))
+        bind_range(self.analyzer, variable, 0, extent)
         kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
 
         def close(body: list[Any]) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 from tvm import ir, tirx
 
 from tilelang_min.analysis.regions import Touch, need_barrier, touches
-from tilelang_min.ir.expressions import as_int
+from tilelang_min.ir.expressions import as_int, bind_range
 from tilelang_min.ir.nodes import AsyncCommit, AsyncWait, Barrier, Conditional, Loop, Statement, TileProgram
 from tilelang_min.ir.vectors import ranges
 
@@ -123,9 +123,7 @@ class _Inserter:
         """A name for the loop's variable in accesses that are looked at behind the loop."""
         if id(loop) not in self.ended:
             variable = tirx.Var(f"{loop.variable.name}_ended", "int32")
-            first, count = as_int(loop.start), as_int(loop.extent)
-            if first is not None and count:
-                self.analyzer.bind(variable, ir.Range(first, first + count))
+            bind_range(self.analyzer, variable, loop.start, loop.extent)
             self.ended[id(loop)] = variable
         return self.ended[id(loop)]
 
