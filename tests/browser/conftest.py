@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -62,8 +63,12 @@ def prefer(driver: Any, scheme: str) -> None:
 
 
 def _start(browser: str) -> Any:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
-    from selenium.webdriver.chrome.service import Service
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        wanted = os.environ.get("TILEPROF_REQUIRE_BROWSER") == "1"
+        (pytest.fail if wanted else pytest.skip)("selenium is not installed (pip install selenium)")
 
     program = shutil.which("chromedriver")
     if program is None:
