@@ -153,6 +153,11 @@ class Barrier(Statement):
 
 
 @dataclass(frozen=True, eq=False)
+class SchedulingFence(Statement):
+    """The vendor's compiler may not move instructions from one side to the other.  Means nothing to what is computed."""
+
+
+@dataclass(frozen=True, eq=False)
 class AsyncCommit(Statement):
     """Close a group of asynchronous copies."""
 

@@ -15,6 +15,7 @@ from tilelang_min.ir.nodes import (
     Loop,
     Parallel,
     Region,
+    SchedulingFence,
     Statement,
     TileProgram,
 )
@@ -70,7 +71,7 @@ def _text(statement: Statement) -> str:
         return f"if {statement.condition}"
     if isinstance(statement, AsyncWait):
         return f"wait until {statement.pending} groups pending"
-    return {Barrier: "barrier", AsyncCommit: "commit"}[type(statement)]
+    return {Barrier: "barrier", AsyncCommit: "commit", SchedulingFence: "scheduling fence"}[type(statement)]
 
 
 def _region(region: Region, stage: Expr = None) -> str:

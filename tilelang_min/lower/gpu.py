@@ -19,6 +19,7 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    SchedulingFence,
     Statement,
     TileProgram,
 )
@@ -97,6 +98,11 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
     elif isinstance(statement, Barrier):
         context.mark(statement.operation)
         context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+    elif isinstance(statement, SchedulingFence):
+        if context.target.kind == "hip":
+            context.mark(statement.operation)
+            mask = tirx.IntImm("int32", 0)  # nothing at all may cross
+            context.emit(tirx.Evaluate(tirx.call_llvm_intrin("int32", "llvm.amdgcn.sched.barrier", mask)))
     elif isinstance(statement, AsyncCommit):
         context.mark(statement.operation)
         context.emit(tirx.Evaluate(ptx["cp.async.commit_group"]()))

@@ -16,6 +16,11 @@ from tilelang_min.simulate.values import Address, Array, Uniform, Value
 
 MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
+SCHEDULING = {"llvm.amdgcn.sched.barrier", "llvm.amdgcn.sched.group.barrier", "llvm.amdgcn.iglp.opt"}
+"""Calls that tell the vendor's compiler how to order instructions, and do nothing when they run."""
+SCHEDULING = {"llvm.amdgcn.sched.barrier"}
+"""Hints to the vendor's compiler: no instruction, no effect."""
+
 
 class Instructions(Expressions):
     """Adds calls with effects to the expressions."""
@@ -31,9 +36,13 @@ class Instructions(Expressions):
     def perform(self, call: Expression) -> None:
         """Writes a call made for its effect."""
         name: str = call.value
+        if name in SCHEDULING:
+            return
         if name == "tirx.tvm_storage_sync":
             self.executes(Counter(barrier=1))
             self.source.line(f"rt.barrier({self.operation}, {self.mask})")
+            return
+        if name in SCHEDULING:
             return
         if name.startswith("tirx.ptx."):
             operands = [arg for arg in call.args if arg.kind != "text"]

@@ -26,7 +26,16 @@ from tvm import ir, tirx
 
 from tilelang_min.analysis.regions import Touch, need_barrier, touches
 from tilelang_min.ir.expressions import as_int, bind_range
-from tilelang_min.ir.nodes import AsyncCommit, AsyncWait, Barrier, Conditional, Loop, Statement, TileProgram
+from tilelang_min.ir.nodes import (
+    AsyncCommit,
+    AsyncWait,
+    Barrier,
+    Conditional,
+    Loop,
+    SchedulingFence,
+    Statement,
+    TileProgram,
+)
 from tilelang_min.ir.vectors import ranges
 
 
@@ -75,7 +84,7 @@ class _Inserter:
             elif isinstance(statement, Barrier):
                 out.append(statement)
                 pending = ()
-            elif isinstance(statement, (AsyncCommit, AsyncWait)):
+            elif isinstance(statement, (AsyncCommit, AsyncWait, SchedulingFence)):
                 out.append(statement)
             else:
                 new = self.touches(statement)

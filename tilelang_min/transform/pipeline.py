@@ -6,7 +6,7 @@ Before, with ``num_stages=3``::
         T.copy(A[.., k], A_shared)
         T.gemm(A_shared, ..)
 
-After (a target with asynchronous copies)::
+After, on a target with asynchronous copies::
 
     copy(A[.., 0], A_shared@0); commit
     copy(A[.., 1], A_shared@1); commit
@@ -16,12 +16,29 @@ After (a target with asynchronous copies)::
         commit
         gemm(A_shared@k, ..)
 
-``@s`` is the copy ``s % 3`` of the tile.  Without asynchronous copies there is no commit and no wait; the order is the same.
+``@s`` is the copy ``s % 3`` of the tile.  Without asynchronous copies a tile goes through registers; it is loaded before the work
+and stored behind it, so that the work hides the latency of global memory::
+
+    copy(A[.., 0], ahead); copy(ahead, A_shared@0)
+    copy(A[.., 1], ahead); copy(ahead, A_shared@1)
+    for k in serial(n):
+        barrier
+        if k + 2 < n: copy(A[.., k + 2], ahead)
+        scheduling fence
+        gemm(A_shared@k, ..)
+        scheduling fence
+        if k + 2 < n: copy(ahead, A_shared@(k + 2))
+
+One barrier an iteration is enough: stage k + 2 was last read in iteration k - 1, before the barrier, and is read again in
+iteration k + 2, behind two more.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+
+from tvm import tirx
 
 from tilelang_min.analysis.regions import read, written
 from tilelang_min.ir.expressions import as_int, loads, simplify, substitute, uses
@@ -37,93 +54,157 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    Region,
+    SchedulingFence,
     Statement,
     TileProgram,
     walk,
 )
 from tilelang_min.targets import Target
 
+_Statements = tuple[Statement, ...]
+
 
 def pipeline(program: TileProgram, target: Target) -> TileProgram:
     """Expand every pipelined loop.  On the CPU, and where nothing can run ahead, such a loop is an ordinary one."""
-    stages: dict[str, int] = {}
-    body = _expand(program, program.body, target, stages)
-    return dataclasses.replace(program, body=body, stages=stages)
+    expansion = _Expansion(program, target)
+    body = expansion.block(program.body)
+    buffers = (*program.buffers, *expansion.registers)
+    return dataclasses.replace(program, body=body, stages=expansion.stages, buffers=buffers)
 
 
-def _expand(
-    program: TileProgram, body: tuple[Statement, ...], target: Target, stages: dict[str, int]
-) -> tuple[Statement, ...]:
-    out: list[Statement] = []
-    for statement in body:
-        if isinstance(statement, Loop):
-            inner = dataclasses.replace(statement, body=_expand(program, statement.body, target, stages))
-            out.extend(_pipelined(program, inner, target, stages) if inner.kind == "pipelined" else (inner,))
-        elif isinstance(statement, Conditional):
-            out.append(
-                dataclasses.replace(
-                    statement,
-                    then=_expand(program, statement.then, target, stages),
-                    otherwise=_expand(program, statement.otherwise, target, stages),
-                )
-            )
-        else:
-            out.append(statement)
-    return tuple(out)
+class _Expansion:
+    """``stages`` by name of the tile; ``registers`` are fragments that copies without cp.async go through."""
 
+    def __init__(self, program: TileProgram, target: Target) -> None:
+        self.program = program
+        self.target = target
+        self.stages: dict[str, int] = {}
+        self.registers: list[Buffer] = []
 
-def _pipelined(program: TileProgram, loop: Loop, target: Target, stages: dict[str, int]) -> tuple[Statement, ...]:
-    serial = dataclasses.replace(loop, kind="serial", stages=1)
-    extent = as_int(simplify(loop.extent))
-    count = loop.stages if extent is None else min(loop.stages, max(1, extent))
-    if target.kind == "cpu" or count < 2:
-        return (serial,)
-    ahead = [
-        statement for statement in loop.body if isinstance(statement, Copy) and _can_run_ahead(program, loop, statement)
-    ]
-    if not ahead:
-        return (serial,)
-    asynchronous = "cp_async" in target.features
-    for copy in ahead:
-        stages[copy.target.buffer.name] = count
-    staged = {copy.target.buffer.name for copy in ahead}
-    distance = count - 1
+    def block(self, body: _Statements) -> _Statements:
+        """The statements with all pipelines in them expanded, inner ones first."""
+        out: list[Statement] = []
+        for statement in body:
+            if isinstance(statement, Loop):
+                inner = dataclasses.replace(statement, body=self.block(statement.body))
+                out.extend(self.loop(inner) if inner.kind == "pipelined" else (inner,))
+            elif isinstance(statement, Conditional):
+                then, otherwise = self.block(statement.then), self.block(statement.otherwise)
+                out.append(dataclasses.replace(statement, then=then, otherwise=otherwise))
+            else:
+                out.append(statement)
+        return tuple(out)
 
-    def copies(iteration: Expr) -> tuple[Statement, ...]:
-        shifted = [(loop.variable, iteration)]
-        return tuple(
-            dataclasses.replace(
-                copy,
-                source=dataclasses.replace(
-                    copy.source, offsets=tuple(substitute(o, shifted) for o in copy.source.offsets)
-                ),
-                target_stage=iteration - loop.start,
-                asynchronous=asynchronous,
-            )
-            for copy in ahead
+    def loop(self, loop: Loop) -> _Statements:
+        """One pipelined loop as prologue and serial loop."""
+        serial = dataclasses.replace(loop, kind="serial", stages=1)
+        extent = as_int(simplify(loop.extent))
+        count = loop.stages if extent is None else min(loop.stages, max(1, extent))
+        if self.target.kind == "cpu" or count < 2:
+            return (serial,)
+        ahead = [item for item in loop.body if isinstance(item, Copy) and _can_run_ahead(self.program, loop, item)]
+        if not ahead:
+            return (serial,)
+        for copy in ahead:
+            self.stages[copy.target.buffer.name] = count
+        work = _at_stage_all(
+            tuple(item for item in loop.body if item not in ahead),
+            {copy.target.buffer.name for copy in ahead},
+            loop.variable - loop.start,
         )
+        expand = self.asynchronous if "cp_async" in self.target.features else self.through_registers
+        prologue, body = expand(loop, extent, ahead, count - 1, work)
+        return (*prologue, dataclasses.replace(serial, body=body))
 
-    out: list[Statement] = []
-    for step in range(distance):
-        statements = copies(loop.start + step)
-        if extent is None:
-            statements = (Conditional(loop.operation, step < loop.extent, statements),)
-        out.extend(statements)
-        if asynchronous:
-            out.append(AsyncCommit(ahead[-1].operation))
-    body: list[Statement] = []
-    first = ahead[0].operation
-    if asynchronous:
-        body.append(AsyncWait(first, distance - 1))
-    body.append(Barrier(first))
+    def asynchronous(
+        self, loop: Loop, extent: int | None, ahead: list[Copy], distance: int, work: _Statements
+    ) -> tuple[_Statements, _Statements]:
+        """Prologue and body with cp.async."""
+        first, last = ahead[0].operation, ahead[-1].operation
+
+        def copies(iteration: Expr) -> _Statements:
+            return tuple(
+                dataclasses.replace(
+                    copy, source=_source(loop, copy, iteration), target_stage=iteration - loop.start, asynchronous=True
+                )
+                for copy in ahead
+            )
+
+        prologue: list[Statement] = []
+        for step in range(distance):
+            prologue += _prologue_step(loop, extent, step, copies)
+            prologue.append(AsyncCommit(last))
+        body = (
+            AsyncWait(first, distance - 1),
+            Barrier(first),
+            _if_more(loop, first, distance, copies),
+            AsyncCommit(last),
+            *work,
+        )
+        return tuple(prologue), body
+
+    def through_registers(
+        self, loop: Loop, extent: int | None, ahead: list[Copy], distance: int, work: _Statements
+    ) -> tuple[_Statements, _Statements]:
+        """Prologue and body with loads before the work and stores behind it."""
+        first, last = ahead[0].operation, ahead[-1].operation
+        held = [self.held(copy) for copy in ahead]
+
+        def load(iteration: Expr) -> _Statements:
+            return tuple(
+                Copy(copy.operation, _source(loop, copy, iteration), region)
+                for copy, region in zip(ahead, held, strict=True)
+            )
+
+        def store(iteration: Expr) -> _Statements:
+            return tuple(
+                Copy(copy.operation, region, copy.target, target_stage=iteration - loop.start)
+                for copy, region in zip(ahead, held, strict=True)
+            )
+
+        prologue: list[Statement] = []
+        for step in range(distance):
+            prologue += _prologue_step(loop, extent, step, lambda iteration: (*load(iteration), *store(iteration)))
+        body = (
+            Barrier(first),
+            _if_more(loop, first, distance, load),
+            SchedulingFence(last),
+            *work,
+            SchedulingFence(first),
+            _if_more(loop, first, distance, store),
+        )
+        return tuple(prologue), body
+
+    def held(self, copy: Copy) -> Region:
+        """Registers for the tile that a copy brings."""
+        tile, shape = copy.target.buffer, copy.target.tile_extents or (1,)
+        taken = {item.name for item in (*self.program.parameters, *self.program.buffers, *self.registers)}
+        name = f"{tile.name}_ahead"
+        while name in taken:
+            name += "_"
+        made = Buffer(name, shape, tile.dtype, "fragment", tile.location, tirx.decl_buffer(shape, tile.dtype, name))
+        self.registers.append(made)
+        return Region(made, (0,) * len(shape), shape)
+
+
+def _source(loop: Loop, copy: Copy, iteration: Expr) -> Region:
+    """The source region of ``copy`` in another iteration."""
+    moved = [(loop.variable, iteration)]
+    return dataclasses.replace(copy.source, offsets=tuple(substitute(item, moved) for item in copy.source.offsets))
+
+
+def _prologue_step(
+    loop: Loop, extent: int | None, step: int, copies: Callable[[Expr], _Statements]
+) -> tuple[Statement, ...]:
+    statements = copies(loop.start + step)
+    return (Conditional(loop.operation, step < loop.extent, statements),) if extent is None else statements
+
+
+def _if_more(loop: Loop, operation: int, distance: int, copies: Callable[[Expr], _Statements]) -> Statement:
+    """The copies of the iteration ``distance`` ahead, if there is one."""
     more = loop.variable + distance < loop.start + loop.extent
-    body.append(Conditional(first, more, copies(loop.variable + distance)))
-    if asynchronous:
-        body.append(AsyncCommit(ahead[-1].operation))
-    stage = loop.variable - loop.start
-    body.extend(_at_stage(statement, staged, stage) for statement in loop.body if statement not in ahead)
-    out.append(dataclasses.replace(serial, body=tuple(body)))
-    return tuple(out)
+    return Conditional(operation, more, copies(loop.variable + distance))
 
 
 def _can_run_ahead(program: TileProgram, loop: Loop, copy: Copy) -> bool:
@@ -157,7 +238,15 @@ def _readable_at_stage(program: TileProgram, statement: Statement, tile: Buffer)
     """Statements that can name the stage of a tile they read; nests carry a table of stages."""
     if tile not in read(program, statement):
         return True
-    return isinstance(statement, (Copy, Gemm, Parallel, Assign))
+    if isinstance(statement, Copy):
+        return tile is statement.source.buffer and not any(
+            loads(offset) for offset in (*statement.source.offsets, *statement.target.offsets)
+        )
+    return isinstance(statement, (Gemm, Parallel, Assign))
+
+
+def _at_stage_all(statements: _Statements, staged: set[str], stage: Expr) -> _Statements:
+    return tuple(_at_stage(statement, staged, stage) for statement in statements)
 
 
 def _at_stage(statement: Statement, staged: set[str], stage: Expr) -> Statement:
@@ -167,17 +256,17 @@ def _at_stage(statement: Statement, staged: set[str], stage: Expr) -> Statement:
     if isinstance(statement, Gemm):
         return dataclasses.replace(
             statement,
-            a_stage=stage if statement.a.buffer.name in staged else None,
-            b_stage=stage if statement.b.buffer.name in staged else None,
+            a_stage=stage if statement.a.buffer.name in staged else statement.a_stage,
+            b_stage=stage if statement.b.buffer.name in staged else statement.b_stage,
         )
     if isinstance(statement, (Parallel, Assign)):
         return dataclasses.replace(statement, stages={**statement.stages, **dict.fromkeys(staged, stage)})
     if isinstance(statement, Loop):
-        return dataclasses.replace(statement, body=tuple(_at_stage(item, staged, stage) for item in statement.body))
+        return dataclasses.replace(statement, body=_at_stage_all(statement.body, staged, stage))
     if isinstance(statement, Conditional):
         return dataclasses.replace(
             statement,
-            then=tuple(_at_stage(item, staged, stage) for item in statement.then),
-            otherwise=tuple(_at_stage(item, staged, stage) for item in statement.otherwise),
+            then=_at_stage_all(statement.then, staged, stage),
+            otherwise=_at_stage_all(statement.otherwise, staged, stage),
         )
     return statement
