@@ -153,6 +153,10 @@ class CaseBuilder:
     def build(self) -> CaseResult:
         """The finished record; without a failure its status is ``ok``."""
         case, compiled = self.case, self.compiled or {}
+        known = {metric.metric for metric in self.metrics}
+        missing = [name for name in case.kernel.metrics if name not in known]
+        if missing and self.status in (None, "ok", "not_run"):
+            self.note(f"asked for and not measured here: {', '.join(missing)}")
         clean = self.paths.clean
         operations = []
         for operation in compiled.get("operations", []):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_no_failure_is_ok_and_missing_things_are_absent(builder: CaseBuilder) ->
         None,
     )
     assert result.metrics == ()
+
+
+def test_metrics_that_were_asked_for_and_are_missing_are_named(builder: CaseBuilder) -> None:
+    kernel = replace(builder.case.kernel, metrics=("dram.read_bytes", "time.ns", "l2.bytes"))
+    builder.case = replace(builder.case, kernel=kernel)
+    message = {"type": "timed", "samples_ns": [1.0], "method": "clock", "warmup": 0, "flushed": True}
+    builder.take(message)
+    assert builder.build().notes == ("asked for and not measured here: dram.read_bytes, l2.bytes",)
 
 
 def test_a_simulation_that_takes_too_long_is_forgiven_only_there(builder: CaseBuilder) -> None:

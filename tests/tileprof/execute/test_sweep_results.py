@@ -192,10 +192,12 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_remedy(folder: Any) -> None:
     assert not [case for case in cases if case.status in FAILED_STATUSES]
 
 
-def test_two_compile_workers_give_the_same_results(good: Any, folder: Any) -> None:
+@pytest.mark.parametrize(("executor", "target"), [("local:2", "mi300x"), ("inline", "cpu")])
+def test_other_executors_give_the_same_results(good: Any, folder: Any, executor: str, target: str) -> None:
     text = (good.directory.parent / "w.yaml").read_text()
-    other = folder.run(text, "--executor", "local:2", "--target", "a100", "--target", "mi300x")
+    other = folder.run(text, "--executor", executor, "--target", "a100", "--target", target)
     assert other.status == 0
+    assert len(other.run.cases) == 4
     for case in other.run.cases:
         same = good.case(case.id)
         assert case.hash == same.hash

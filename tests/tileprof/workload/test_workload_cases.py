@@ -192,3 +192,13 @@ def test_the_published_schema_is_current_and_agrees(good: str) -> None:
         assert list(validator.iter_errors(yaml.safe_load(text))) == []
     wrong = yaml.safe_load(re.sub("source:", "sorce:", good))
     assert [list(e.path) for e in validator.iter_errors(wrong)] == [["kernels", 0]]
+
+
+def test_the_example_of_the_documentation_is_valid(load: Load) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "workload.md").read_text()
+    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    cases = expand_cases(load(example[1]))
+    assert "matmul[float16,M=1024,N=1024,K=1024,block_M=64,num_stages=1]@laptop" in [case.id for case in cases]
+    # block_M = 64 is excluded on the a100: 2 types x 2 tiles x 2 stages, less 4
+    assert len(cases) == 8 + 4
