@@ -79,3 +79,7 @@ class UnknownMemoryRule(TileLangError):
 
 class SimulationError(TileLangError):
     """The simulator met a program error (a race, an access out of range) or a construct it cannot execute."""
+
+
+class PlacementError(SimulationError):
+    """A shared tile cannot be placed as asked: an access would be misaligned or torn apart, or there is no such tile."""

@@ -2,10 +2,24 @@
 
 ``tree`` reads the TIRx function, ``statements`` (with ``expressions``, ``integers``, ``instructions``) translates it to a
 Python function once, ``machine`` runs that function for some blocks at once with ``sites``, ``transfers``, ``matrix`` and
-``races``, and ``counting`` asks ``tilelang_min.access`` what the recorded addresses cost.
+``races``, and ``counting`` asks ``tilelang_min.access`` what the recorded addresses cost.  ``recording`` counts again for
+shared tiles in other places (``placement``).
 """
 
+from tilelang_min.simulate.placement import SWIZZLES, Placement, Tile
+from tilelang_min.simulate.recording import Recording, merge_recordings
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
 from tilelang_min.simulate.simulation import simulate
 
-__all__ = ["AccessCount", "SimulationResult", "merge_counts", "merge_executed", "simulate"]
+__all__ = [
+    "SWIZZLES",
+    "AccessCount",
+    "Placement",
+    "Recording",
+    "SimulationResult",
+    "Tile",
+    "merge_counts",
+    "merge_executed",
+    "merge_recordings",
+    "simulate",
+]

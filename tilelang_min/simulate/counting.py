@@ -6,6 +6,7 @@ chunks of blocks and loop iterations, so the outcomes are kept by content.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from tilelang_min.access import bank_conflicts, global_sectors
 from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.result import AccessCount
-from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
+from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts, relative
 
 CLASSES = {
     ("shared", "load"): "shared_load",
@@ -53,7 +54,7 @@ class Counting:
         result = []
         for number, recorded in sorted((machine.counts or {}).items()):
             site = machine.translation.sites[number]
-            for pattern, n in _patterns(machine, site, recorded):
+            for pattern, n in patterns(machine, site, recorded):
                 result.append((site, _count(site, self._outcome(machine, site, pattern), n)))
         return result
 
@@ -80,10 +81,18 @@ class Addresses:
     origin: Any = None
 
 
-def _patterns(machine: Machine, site: Site, recorded: SiteCounts) -> Iterator[tuple[Addresses, int]]:
-    """Every distinct pattern of a site and how often it ran."""
+def patterns(
+    machine: Machine, site: Site, recorded: SiteCounts, *, exact: bool = False
+) -> Iterator[tuple[Addresses, int]]:
+    """Every distinct pattern of a site and how often it ran.
+
+    Distinct in what decides the cost, or in its very addresses with ``exact`` (which must have been recorded).
+    """
     for entry in recorded.patterns:
-        times = [(k, n) for k, n in enumerate(entry.times) if n]
+        period = PATTERN_BYTES // entry.unit
+        times: Counter[tuple[int, int]] = Counter()
+        for (first, second), n in entry.offsets():
+            times[first if exact else first % period, second] += n
         if not times:
             continue
         lanes = np.arange(machine.lanes) if entry.lanes is None else entry.lanes
@@ -92,14 +101,13 @@ def _patterns(machine: Machine, site: Site, recorded: SiteCounts) -> Iterator[tu
         if site.kind == "ldmatrix":  # the addresses of further lanes are ignored
             lanes = lanes[lanes % machine.warp_size < 8 * site.lanes]
         digest = _digest(base, entry.origin, bytes([entry.unit]) + lanes.tobytes())
-        period = PATTERN_BYTES // entry.unit
-        for k, n in times:
-            offsets = (k, 0) if entry.origin is None else divmod(k, period)
+        for offsets, n in times.items():
             yield Addresses(base, entry.unit, lanes, digest, offsets, entry.origin), n
     for (lane_bytes, address_bytes, origin_bytes), n in recorded.masked.items():
         lanes = np.frombuffer(lane_bytes, np.int64)
+        addresses = np.frombuffer(address_bytes, np.int64)
         base = np.zeros(machine.lanes, np.int64)
-        base[lanes] = np.frombuffer(address_bytes, np.int64)
+        base[lanes] = addresses if exact else relative(addresses)
         origin = None
         if origin_bytes:
             origin = np.zeros(machine.lanes, np.int64)
@@ -128,7 +136,7 @@ def executed(
             yield {count.operation: {klass: count.requests}}
 
 
-def _warps(machine: Machine, values: Any) -> Any:
+def by_warp(machine: Machine, values: Any) -> Any:
     """Values by lane as ``(warps, warp_size)``; a block's last warp is filled up with zeros."""
     rows = values.reshape(-1, machine.threads)
     rest = -machine.threads % machine.warp_size
@@ -138,10 +146,10 @@ def _warps(machine: Machine, values: Any) -> Any:
 
 
 def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
-    addresses = _warps(machine, (np.broadcast_to(pattern.base, (machine.lanes,)) + pattern.offsets[0]) * pattern.unit)
+    addresses = by_warp(machine, (np.broadcast_to(pattern.base, (machine.lanes,)) + pattern.offsets[0]) * pattern.unit)
     active = np.zeros(machine.lanes, bool)
     active[pattern.lanes] = True
-    mask = _warps(machine, active)
+    mask = by_warp(machine, active)
     requests, lanes = int(mask.any(axis=1).sum()), int(mask.sum())
     target, width = machine.program.target, site.width_bytes * 8
     if target.kind == "cpu":
@@ -153,7 +161,7 @@ def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
                 requests, lanes, sectors=sectors.sectors, sectors_ideal=sectors.sectors_ideal, rule=sectors.rule
             )
         source = (
-            None if pattern.origin is None else _warps(machine, (pattern.origin + pattern.offsets[1]) * pattern.unit)
+            None if pattern.origin is None else by_warp(machine, (pattern.origin + pattern.offsets[1]) * pattern.unit)
         )
         matrices = site.lanes if site.kind == "ldmatrix" else None
         passes = bank_conflicts(addresses, site.kind, width, target, mask, source, matrices)

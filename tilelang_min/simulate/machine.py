@@ -29,7 +29,8 @@ class SplitBlocksError(Exception):
 class Machine:
     """Runs the chosen blocks of a translated program.
 
-    ``arrays`` are the parameters, flat and contiguous, by name; those the kernel writes are changed in place.
+    ``arrays`` are the parameters, flat and contiguous, by name; those the kernel writes are changed in place.  With
+    ``exact`` the addresses of shared accesses are recorded as they are, not only what decides their cost.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Machine:
         *,
         count: bool,
         check: bool,
+        exact: bool = False,
     ) -> None:
         self.program, self.translation = program, translation
         self.blocks = list(blocks)
@@ -66,6 +68,7 @@ class Machine:
         self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * layout.block_bytes, self.threads)
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
+        self.exact = exact
         used = [site.place for site in translation.sites if site.place.space == "shared"]
         granule = min((place.itemsize for place in used), default=4)
         self.races = RaceDetector(self, granule) if check and self.threads > 1 and used else None
@@ -201,14 +204,18 @@ class Machine:
 
     def counts_of(self, site: Site) -> SiteCounts | None:
         """Where accesses of a site are counted, or None."""
-        return None if self.counts is None else self.counts.setdefault(site.number, SiteCounts())
+        if self.counts is None:
+            return None
+        exact = self.exact and site.place.space == "shared"
+        return self.counts.setdefault(site.number, SiteCounts(exact))
 
     def table(
         self, site: Site, base: Any, unit: int, origin: Any = None, lanes: Any = None
-    ) -> tuple[list[int] | None, int]:
+    ) -> tuple[list[int] | dict[int, int] | None, int]:
         """A table of counts over offsets (see :class:`sites.Pattern`) and the mask that reduces an offset to its index."""
         counts = self.counts_of(site)
-        return (None if counts is None else counts.table(base, unit, origin, lanes)), PATTERN_BYTES // unit - 1
+        times, period = (None, PATTERN_BYTES // unit) if counts is None else counts.table(base, unit, origin, lanes)
+        return times, period - 1
 
     def race_hook(self, site: Site, base: Any, unit: int, lanes: Any = None) -> Callable[[int], None] | None:
         """What to call with the offset (in ``unit`` bytes) of each access to shared memory, or None.

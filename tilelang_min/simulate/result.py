@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilelang_min.simulate.recording import Recording
 
 RULES = ("known", "open", "unknown")
 
@@ -89,7 +92,7 @@ class SimulationResult:
 
     ``outputs`` holds the parameters the kernel may write, as new arrays of their shape; elements that no simulated block
     wrote keep what was passed in.  ``counts`` and ``executed`` (operation id -> class -> warp-level instructions of the
-    thread program) sum over ``blocks``.
+    thread program) sum over ``blocks``.  ``recording`` holds the accesses to shared tiles, where that was asked for.
     """
 
     outputs: dict[str, Any]
@@ -97,11 +100,14 @@ class SimulationResult:
     executed: dict[int, dict[str, int]]
     blocks: tuple[tuple[int, int, int], ...]
     notes: tuple[str, ...] = ()
+    recording: Recording | None = None
 
     def scaled(self, factor: int) -> SimulationResult:
         """The same with all counts times ``factor``: for blocks that stand for others like them."""
         executed = {op: {klass: n * factor for klass, n in work.items()} for op, work in self.executed.items()}
-        return replace(self, counts=[count.scaled(factor) for count in self.counts], executed=executed)
+        recording = None if self.recording is None else self.recording.scaled(factor)
+        counts = [count.scaled(factor) for count in self.counts]
+        return replace(self, counts=counts, executed=executed, recording=recording)
 
 
 def merge_counts(counts: Iterable[AccessCount]) -> list[AccessCount]:

@@ -11,6 +11,9 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.simulate.counting import Counting, executed
 from tilelang_min.simulate.machine import Machine, SplitBlocksError
+from tilelang_min.simulate.placement import Placement
+from tilelang_min.simulate.recording import Recording, merge_recordings
+from tilelang_min.simulate.recording import record as record_accesses
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
 from tilelang_min.simulate.statements import Translation, translate
 
@@ -33,19 +36,27 @@ def simulate(
     blocks: Sequence[Block] | None = None,
     count: bool = True,
     check: bool = True,
+    placements: Mapping[str, Placement] | None = None,
+    record: bool = False,
 ) -> SimulationResult:
     """Executes a thread program on NumPy, all threads of the chosen blocks at once.
 
     ``arguments`` maps parameter names to arrays of the parameter's dtype and shape (``out`` parameters may be left out:
     they start as NaN, or 0x7f bytes).  ``blocks`` are block indices ``(x, y, z)``; None means all.  ``count`` records
-    accesses and instructions; ``check`` looks for races on shared memory.
+    accesses and instructions; ``check`` looks for races on shared memory.  ``placements`` count accesses to the shared
+    tiles they name as if these lay otherwise (see :class:`Placement`); ``record`` keeps the accesses in ``result.recording``,
+    so that further placements need no further simulation.  Both leave outputs as they are.
 
     Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
     where hardware fuses it.  Matrix instructions round once, from float64.
 
     Raises :class:`SimulationError` for accesses out of range or misaligned, barriers in divergent control flow, races, and
-    constructs the simulator has no rule for.
+    constructs the simulator has no rule for; :class:`PlacementError` where a placement does not suit an access.
     """
+    if (placements or record) and (not count or program.target.kind == "cpu"):
+        raise SimulationError(
+            "placements are for counting on a GPU", remedy="leave them out, or simulate for a cuda or hip target"
+        )
     translation = _translation(program)
     chosen = _blocks(program, blocks)
     notes = []
@@ -60,12 +71,24 @@ def simulate(
                 f"{program.name} has no parameter {unknown[0]!r}", remedy=f"it has: {', '.join(arrays)}"
             )
         try:
-            counts, work = _run(program, translation, chosen, arrays, per_chunk, count=count, check=check)
+            counts, work, recording = _run(
+                program,
+                translation,
+                chosen,
+                arrays,
+                per_chunk,
+                count=count,
+                check=check,
+                exact=bool(placements) or record,
+            )
             break
         except SplitBlocksError:
             per_chunk = 1
     outputs = {p.name: arrays[p.name].reshape(p.shape) for p in program.parameters if p.access != "in"}
-    return SimulationResult(outputs, counts, work, tuple(chosen), tuple(notes))
+    if placements and recording is not None:
+        others = [c for c in counts if c.space != "shared" or c.buffer not in placements]
+        counts = merge_counts([*others, *(c for c in recording.counts(placements) if c.buffer in placements)])
+    return SimulationResult(outputs, counts, work, tuple(chosen), tuple(notes), recording if record else None)
 
 
 def _run(
@@ -77,19 +100,23 @@ def _run(
     *,
     count: bool,
     check: bool,
-) -> tuple[list[AccessCount], dict[int, dict[str, int]]]:
+    exact: bool,
+) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
     counting = Counting()
     counts: list[AccessCount] = []
     work: dict[int, dict[str, int]] = {}
+    recordings = []
     for start in range(0, len(blocks), per_chunk):
         chunk = blocks[start : start + per_chunk]
-        machine = Machine(program, translation, chunk, arrays, count=count, check=check)
+        machine = Machine(program, translation, chunk, arrays, count=count, check=check, exact=exact)
         regions = machine.run()
         if count:
             found = counting.counts(machine)
             counts = merge_counts([*counts, *(one for _, one in found)])
             work = merge_executed([work, *executed(machine, regions, found)])
-    return counts, work
+        if exact:
+            recordings.append(record_accesses(machine))
+    return counts, work, merge_recordings(recordings) if recordings else None
 
 
 def _translation(program: ThreadProgram) -> Translation:

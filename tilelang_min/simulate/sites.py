@@ -8,7 +8,8 @@ with two integer comparisons, and what the access costs in transactions depends 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 PATTERN_BYTES = 256
 """Shifting all addresses of an access by this much changes no count on any target (64 banks of 4 bytes, sectors, lines)."""
+
+EXACT = 1 << 40
+"""Takes the place of the period where addresses are recorded exactly: more than any offset."""
 
 MASKS = 256
 """Masks that a site remembers."""
@@ -54,16 +58,24 @@ class Site:
 class Pattern:
     """Accesses at ``(base + offset) * unit`` bytes; ``times[offset % period]`` says how often each offset ran.
 
-    ``base`` is by lane, of ``lanes`` where that is not None.  ``period`` is ``PATTERN_BYTES // unit``.  Where the cost
-    depends on a second address as well (a cp.async that bypasses the cache), ``origin`` is its base and ``times`` is
-    indexed by ``offset % period * period + origin_offset % period``.
+    ``base`` is by lane, of ``lanes`` where that is not None.  ``period`` is ``PATTERN_BYTES // unit``, or :data:`EXACT`
+    where ``times`` is a dictionary.  Where the cost depends on a second address as well (a cp.async that bypasses the
+    cache), ``origin`` is its base and ``times`` is indexed by ``offset % period * second + origin_offset % second``,
+    ``second`` being ``PATTERN_BYTES // unit``.
     """
 
     base: Any
     unit: int
-    times: list[int]
+    times: list[int] | dict[int, int]
     origin: Any = None
     lanes: Any = None
+
+    def offsets(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """Every offset (and offset of the second address) that ran, and how often."""
+        second = PATTERN_BYTES // self.unit
+        for k, n in self.times.items() if isinstance(self.times, dict) else enumerate(self.times):
+            if n:
+                yield ((k, 0) if self.origin is None else divmod(k, second)), n
 
 
 @dataclass(eq=False)
@@ -71,29 +83,37 @@ class SiteCounts:
     """How often each address pattern of a site ran.
 
     ``masked`` counts accesses that fit no :class:`Pattern`, by lane indices, addresses and second addresses (or nothing),
-    as bytes of int64 arrays; addresses are relative to a multiple of ``PATTERN_BYTES``.
+    as bytes of int64 arrays; addresses are relative to a multiple of ``PATTERN_BYTES``.  With ``exact`` nothing is reduced:
+    offsets and addresses are those in the memory of all simulated blocks.
     """
 
+    exact: bool = False
     patterns: list[Pattern] = field(default_factory=list)
     masked: dict[tuple[bytes, bytes, bytes], int] = field(default_factory=dict)
 
-    def table(self, base: Any, unit: int, origin: Any = None, lanes: Any = None) -> list[int]:
-        """The ``times`` of a new pattern."""
+    def table(
+        self, base: Any, unit: int, origin: Any = None, lanes: Any = None
+    ) -> tuple[list[int] | dict[int, int], int]:
+        """The ``times`` of a new pattern, and its period."""
         period = PATTERN_BYTES // unit
-        pattern = Pattern(base, unit, [0] * (period if origin is None else period * period), origin, lanes)
+        times: list[int] | dict[int, int] = defaultdict(int)
+        if not self.exact:
+            times = [0] * (period if origin is None else period * period)
+        pattern = Pattern(base, unit, times, origin, lanes)
         self.patterns.append(pattern)
-        return pattern.times
+        return pattern.times, EXACT if self.exact else period
 
     def note(self, lanes: Any, addresses: Any, origin: Any = None) -> None:
         """Counts one access of some lanes at byte addresses."""
         if len(lanes) == 0:
             return
-        second = b"" if origin is None else _relative(origin).tobytes()
-        key = (lanes.tobytes(), _relative(addresses).tobytes(), second)
+        second = b"" if origin is None else relative(origin).tobytes()
+        key = (lanes.tobytes(), (addresses if self.exact else relative(addresses)).tobytes(), second)
         self.masked[key] = self.masked.get(key, 0) + 1
 
 
-def _relative(addresses: Any) -> Any:
+def relative(addresses: Any) -> Any:
+    """Addresses less a multiple of ``PATTERN_BYTES``: those of all that cost the same are equal."""
     return addresses - int(addresses.min()) // PATTERN_BYTES * PATTERN_BYTES
 
 

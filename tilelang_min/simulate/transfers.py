@@ -105,8 +105,8 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
     t_index, s_index = full // width, (wanted - s_low) // width
     bypass = target.kind == "cp_async_bypass"  # what it costs depends on the source lines too
     t_table, mask = machine.table(target, t_index, width, s_index if bypass else None)
-    s_table, _ = machine.table(origin, s_index, width)
-    period = mask + 1
+    s_table, s_mask = machine.table(origin, s_index, width)
+    period = s_mask + 1
     races = machine.races
     flight = None if races is None else races.flight(target, full, np.arange(machine.lanes), width)
 
@@ -125,8 +125,8 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
         at //= width
         of //= width
         if t_table is not None and s_table is not None:
-            t_table[(at & mask) * period + (of & mask) if bypass else at & mask] += 1
-            s_table[of & mask] += 1
+            t_table[(at & mask) * period + (of & s_mask) if bypass else at & mask] += 1
+            s_table[of & s_mask] += 1
         data = source[of:].take(s_index)
         if flight is not None:
             flight[0](at)
