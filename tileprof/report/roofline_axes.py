@@ -91,9 +91,11 @@ def peak_lines(roofline: Roofline) -> list[PeakLine]:
     return lines
 
 
-def peak_label(line: PeakLine) -> str:
-    """``matrix.float16  312 TFLOP/s · datasheet``."""
-    return f"{', '.join(line.names)}  {numbers.si(line.value, 'FLOP/s')} · {line.kind}"
+def peak_label(line: PeakLine, short: bool = False) -> str:
+    """``matrix.float16  312 TFLOP/s · datasheet``; a short one names only the first of equal ceilings."""
+    rest = len(line.names) - 1
+    names = f"{line.names[0]} and {rest} more" if short and rest else ", ".join(line.names)
+    return f"{names}  {numbers.si(line.value, 'FLOP/s')} · {line.kind}"
 
 
 def bandwidth_label(ceiling: Ceiling) -> str:

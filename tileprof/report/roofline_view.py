@@ -13,6 +13,7 @@ from tileprof.report.placement import Box, Candidate, Layout, Segment, text_widt
 from tileprof.report.roofline_axes import (
     Axes,
     Mark,
+    PeakLine,
     axes,
     bandwidth_label,
     decades,
@@ -210,8 +211,8 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
         )
         slopes.append(slope if end > start else None)
     drawn = lines + [slope for slope in slopes if slope is not None]
-    layout.lines.extend(Segment(line.x1, line.y1, line.x2, line.y2, 40) for line in drawn)
-    texts = [_peak_text(peak_label(peak), line, plot.right, layout) for peak, line in zip(peaks, lines)]
+    layout.lines.extend(Segment(line.x1, line.y1, line.x2, line.y2, 90) for line in drawn)
+    texts = [_peak_text(peak, line, plot.right, layout) for peak, line in zip(peaks, lines)]
     angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
     for ceiling, line in zip(roofline.bandwidths, slopes):
         if line is not None:
@@ -223,14 +224,20 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
     return tuple(drawn), tuple(texts)
 
 
-def _peak_text(text: str, line: Line, right: float, layout: Layout) -> Text:
-    """The label of a horizontal: above it at the right edge, or as near to that as there is room."""
-    width = text_width(text, FONT) * BOLD
-    candidates = []
-    for rank, (dy, shift) in enumerate((dy, shift) for shift in range(6, 400, 24) for dy in (-6, -13, FONT + 4)):
-        box = Box(right - shift - width, line.y1 + dy - FONT, right - shift, line.y1 + dy + 3)
-        candidates.append(Candidate((box,), right - shift, line.y1 + dy, "end", rank))
-    chosen = layout.place(candidates) or candidates[0]
+def _peak_text(peak: PeakLine, line: Line, right: float, layout: Layout) -> Text:
+    """The label of a horizontal: above it at the right edge, or as near to that as there is room; shorter where that helps."""
+    texts = dict.fromkeys((peak_label(peak), peak_label(peak, short=True)))
+    candidates: list[tuple[Candidate, str]] = []
+    for dearer, text in enumerate(texts):
+        width = text_width(text, FONT) * BOLD
+        for rank, (dy, shift) in enumerate(
+            (dy, shift) for shift in range(6, 400, 24) for dy in (-6, -13, FONT + 4, FONT + 9)
+        ):
+            box = Box(right - shift - width, line.y1 + dy - FONT, right - shift, line.y1 + dy + 3)
+            place = Candidate((box,), right - shift, line.y1 + dy, "end", rank + 20.0 * dearer)
+            candidates.append((place, text))
+    found = layout.place([candidate for candidate, _ in candidates])
+    chosen, text = next(((c, t) for c, t in candidates if c is found), candidates[0])
     return Text(chosen.x, chosen.y, text, line.kind, "end")
 
 

@@ -57,6 +57,15 @@ def test_no_label_covers_another_or_a_mark(run: Run, target: int | str) -> None:
         assert len(labels) == len(figure.marks)  # here there is room for every label
 
 
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_no_label_of_a_ceiling_lies_across_the_roof(run: Run, target: int) -> None:
+    figure = roof_figure(rooflines(run)[target], variant_labels(run.cases))
+    assert figure is not None
+    for text in figure.texts:
+        if text.kind.startswith("roof") and not text.angle:
+            assert not any(Segment(c.x1, c.y1, c.x2, c.y2, 1).crosses(box_of(text)) for c in figure.ceilings), text.text
+
+
 def test_positions_are_logarithmic(run: Run) -> None:
     roof = rooflines(run)[0]
     figure, ranges = roof_figure(roof, variant_labels(run.cases)), roofline_axes.axes(roof)
