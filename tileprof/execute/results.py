@@ -150,6 +150,10 @@ class CaseBuilder:
         self.timing = timing_of(message)
         self.metrics += timing_metrics(self.timing)
 
+    def forget(self) -> None:
+        """Let go of what is large, once the result is stored."""
+        self.compiled, self.metrics = None, []
+
     def build(self) -> CaseResult:
         """The finished record; without a failure its status is ``ok``."""
         case, compiled = self.case, self.compiled or {}

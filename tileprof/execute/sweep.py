@@ -21,7 +21,7 @@ from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.plan.plan import Plan, TargetPlan
 from tileprof.store.codec import ceiling_from_json
 from tileprof.store.directory import RunDirectory
-from tileprof.store.records import CaseResult, Ceiling, Unavailable
+from tileprof.store.records import Ceiling, Unavailable
 from tileprof.store.writer import RunStore
 from tileprof.workload.records import Case, Workload
 
@@ -87,18 +87,17 @@ class Sweep:
         """The plan of a case's target."""
         return self.plan.targets[builder.case.target.name]
 
-    def run(self) -> list[CaseResult]:
-        """Run all cases; the results are stored as they come and returned in the order of finishing.
+    def run(self) -> None:
+        """Run all cases; results are stored as they come and not kept in memory.
 
         Raises StoreError when they cannot be stored, and lets KeyboardInterrupt through; no process is left in either case.
         """
         threads: list[threading.Thread] = []
-        results: list[CaseResult] = []
         try:
-            waiting = self._settle(results)
+            waiting = self._settle()
             if waiting:
                 threads = self._start(waiting)
-                self._collect(len(waiting), results)
+                self._collect(len(waiting))
         except BaseException:
             self.stop.set()
             for lane in (*self.compilers, self.launcher):
@@ -111,9 +110,8 @@ class Sweep:
                 self._launch_queue.put(None)
             for thread in threads:
                 thread.join()
-        return results
 
-    def _settle(self, results: list[CaseResult]) -> list[CaseBuilder]:
+    def _settle(self) -> list[CaseBuilder]:
         """Finish what needs no process; returns the rest."""
         waiting = []
         for builder in self.builders:
@@ -122,7 +120,7 @@ class Sweep:
                 waiting.append(builder)
             else:
                 builder.fail("unsupported", reason)
-                self._store(builder, results)
+                self._store(builder)
         return waiting
 
     def _start(self, waiting: Sequence[CaseBuilder]) -> list[threading.Thread]:
@@ -139,7 +137,7 @@ class Sweep:
             thread.start()
         return threads
 
-    def _collect(self, count: int, results: list[CaseResult]) -> None:
+    def _collect(self, count: int) -> None:
         """Store outcomes until ``count`` cases are done."""
         while count:
             try:
@@ -151,14 +149,14 @@ class Sweep:
             if isinstance(outcome, list):
                 self.store.add_ceilings(outcome)
                 continue
-            self._store(outcome, results)
+            self._store(outcome)
             count -= 1
 
-    def _store(self, builder: CaseBuilder, results: list[CaseResult]) -> None:
+    def _store(self, builder: CaseBuilder) -> None:
         result = builder.build()
         self.store.add_case(result, builder.position)
+        builder.forget()
         self.progress.finished(result)
-        results.append(result)
 
     def _serve(self, lane: Lane, items: queue.SimpleQueue[Item], work: Callable[[Lane, CaseBuilder], None]) -> None:
         """Body of a lane's thread: work on items until None comes or the sweep is stopped."""

@@ -72,7 +72,7 @@ def connect(path: Path, *, most_pages: int | None = None) -> sqlite3.Connection:
 
     ``most_pages`` limits the file's size in pages of 4 KiB, as a full disk would.
     """
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA page_size = 4096")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
