@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter
 
@@ -36,6 +34,8 @@ def check_count(name: str, parameters: Sequence[Parameter], arguments: Sequence[
 
 def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
     """Arguments in host memory: NumPy arrays, or anything with DLPack on the CPU."""
+    import numpy as np
+
     check_count(name, parameters, arguments)
     pointers, keep = [], []
     for parameter, argument in zip(parameters, arguments, strict=True):
@@ -52,6 +52,8 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
 
 def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
     """Arguments in GPU memory (torch, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
+    import numpy as np
+
     from tilelang_min.runtime.cuda import DeviceBuffer
 
     check_count(name, parameters, arguments)
@@ -84,6 +86,8 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
 
 
 def _host_view(parameter: Parameter, argument: Any) -> Any:
+    import numpy as np
+
     if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu" or hasattr(
         argument, "__cuda_array_interface__"
     ):
@@ -100,6 +104,8 @@ def _host_view(parameter: Parameter, argument: Any) -> Any:
 
 
 def _device_pointer(parameter: Parameter, argument: Any) -> int:
+    import numpy as np
+
     if hasattr(argument, "data_ptr"):  # torch: its own attributes are quicker than the interface dictionary
         if argument.device.type != "cuda":
             raise LaunchError(
