@@ -7,7 +7,6 @@ import inspect
 import json
 import types
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ _TOOLS = ("apache-tvm", "nvidia-cuda-nvrtc", "ziglang", "numpy")
 @cache
 def tool_versions() -> dict[str, str]:
     """Versions of everything that decides about generated code."""
+    from importlib import metadata  # 30 ms that importing the compiler need not pay
+
     versions = {"tilelang_min": _own_version()}
     for name in _TOOLS:
         try:
