@@ -16,7 +16,7 @@ import numpy as np
 import tilelang_min as tilelang
 from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, make_arguments
-from tileprof.launcher.timing import CacheFlusher, Samples, time_launches
+from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
 
 _METHODS = {
     "cpu": "wall clock around single launches",
@@ -46,25 +46,28 @@ class CaseRunner:
         """Compare the outputs of the launch just made with the reference."""
         return compare(self.arguments, self.reference, self.job["rtol"], self.job["atol"])
 
-    def time(self, policy: dict[str, Any], flusher: Callable[[], None] | None) -> tuple[Samples, str]:
-        """Times of single launches, and how they were taken."""
-        profiler = self.kernel.get_profiler()
-        arrays = tuple(self.arguments.values())
+    def time(self, policy: dict[str, Any]) -> tuple[Samples, str]:
+        """Times of single launches, and how they were taken.
 
-        def measure() -> float:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return profiler.do_bench(*arrays, warmup=0, rep=1) * 1e6
+        On a processor launches are timed one by one; on a GPU those of a round are enqueued together, so that the
+        device stays busy and its clocks stay up.
+        """
+        method = _METHODS.get(self.kind, "timed launches")
+        if self.kind != "cpu":
+            return time_rounds(self._samples, **_rounds(policy)), method
+        flush = cache_flusher() if policy["flush_l2"] else None
+        return time_launches(lambda: self._samples(0, 1)[0], flush=flush, **_rounds(policy)), method
 
-        samples = time_launches(
-            measure,
-            warmup=policy["warmup"],
-            samples=policy["samples"],
-            rounds=policy["rounds"],
-            budget_s=policy["budget_s"],
-            flush=flusher,
-        )
-        return samples, _METHODS.get(self.kind, "timed launches")
+    def _samples(self, warmup: int, launches: int) -> list[float]:
+        """Nanoseconds of each of ``launches`` launches after ``warmup`` others."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            profiler = self.kernel.get_profiler()
+            return list(profiler.samples(*self.arguments.values(), warmup=warmup, rep=launches))
+
+
+def _rounds(policy: dict[str, Any]) -> dict[str, Any]:
+    return {name: policy[name] for name in ("warmup", "samples", "rounds", "budget_s")}
 
 
 def load_reference(path: str | None) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -108,12 +111,12 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     policy = job["timing"]
     if policy is None:
         return
-    flusher = cache_flusher() if policy["flush_l2"] and runner.kind == "cpu" else None
     send("stage", stage="timing")
-    samples, method = runner.time(policy, flusher)
-    flushed = flusher is not None or runner.kind == "cuda"
+    samples, method = runner.time(policy)
     taken = len(samples.samples_ns)
     if taken < samples.wanted:
         budget = f"the time budget of {policy['budget_s']:g} s was spent"
         send("note", text=f"{taken} of {samples.wanted} samples were taken, after {samples.warmup} launches: {budget}")
-    send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=flushed)
+    if samples.flushed and not policy["flush_l2"]:
+        send("note", text="the cache was flushed before each launch, as always on a GPU")
+    send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)

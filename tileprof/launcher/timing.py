@@ -74,3 +74,19 @@ def time_launches(
             times.append(measure())
             spent += times[-1]
     return Samples(tuple(times), warmed, flush is not None, rounds * samples)
+
+
+def time_rounds(
+    measure: Callable[[int, int], list[float]], *, warmup: int, samples: int, rounds: int, budget_s: float
+) -> Samples:
+    """Times of launches that are enqueued a round at a time: ``measure(warmup, launches)`` gives their nanoseconds.
+
+    One launch is measured beforehand, to see how many the budget allows; never fewer than LEAST_SAMPLES.  The cache is
+    flushed before each by whoever measures.
+    """
+    (first,) = measure(0, 1)
+    allowed = max(LEAST_SAMPLES, int(budget_s * 1e9 / rounds / max(first, 1.0)))
+    times: list[float] = []
+    for _ in range(rounds):
+        times += measure(min(warmup, allowed), min(samples, allowed))
+    return Samples(tuple(times), 1 + rounds * min(warmup, allowed), True, rounds * samples)

@@ -12,7 +12,7 @@ import pytest
 
 from tileprof.launcher.compare import compare, default_tolerance
 from tileprof.launcher.inputs import make_arguments, make_array, poison, written
-from tileprof.launcher.timing import CacheFlusher, time_launches
+from tileprof.launcher.timing import CacheFlusher, time_launches, time_rounds
 
 
 def test_inputs_are_the_same_for_a_seed_and_differ_by_name() -> None:
@@ -131,6 +131,23 @@ def test_samples_and_budget() -> None:
     assert (limited.warmup, len(limited.samples_ns), limited.wanted) == (5, 5, 100)
     slow = time_launches(measure, warmup=1, samples=100, rounds=1, budget_s=1e-9)
     assert (slow.warmup, len(slow.samples_ns)) == (1, 3)
+
+
+def test_rounds_of_enqueued_launches_and_their_budget() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def measure(warmup: int, launches: int) -> list[float]:
+        asked.append((warmup, launches))
+        return [1e6] * launches
+
+    every = time_rounds(measure, warmup=5, samples=50, rounds=2, budget_s=60)
+    assert asked == [(0, 1), (5, 50), (5, 50)]
+    assert (len(every.samples_ns), every.warmup, every.flushed, every.wanted) == (100, 11, True, 100)
+    asked.clear()
+    limited = time_rounds(measure, warmup=5, samples=50, rounds=2, budget_s=0.008)
+    assert asked == [(0, 1), (4, 4), (4, 4)]
+    assert (len(limited.samples_ns), limited.wanted) == (8, 100)
+    assert len(time_rounds(measure, warmup=0, samples=50, rounds=1, budget_s=1e-9).samples_ns) == 3
 
 
 def test_flushing_writes_more_than_the_cache() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tileprof.execute.child import environment
+from tileprof.launcher.jobs import run_case
 from tileprof.report.files import RENDERERS
 from tileprof.store.records import FAILED_STATUSES, CaseResult
 
@@ -227,3 +229,30 @@ kernels:
     assert "simulated when the bundle was made: TVM is not installed here" in made.notes
     assert figure(made, "global.bytes", "simulated") == figure(case, "global.bytes", "simulated")
     assert (source.status, "there is no TVM here" in source.reason) == ("compile_error", True)
+
+
+def test_a_gpu_case_is_launched_through_the_driver(good: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a driver that only writes down what it is asked: arrays go to the device, launches are timed with events."""
+    file = Path(__file__).parents[2] / "tilelang_min" / "runtime" / "test_cuda_launch.py"
+    spec = importlib.util.spec_from_file_location("fake_cuda_driver", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    driver = module.FakeDriver()
+    monkeypatch.setattr(module.cuda, "_driver", lambda: driver)
+    case = good.case("scale[float32,N=1000]@a100")
+    messages: list[dict[str, Any]] = []
+    policy = {"warmup": 2, "samples": 4, "rounds": 1, "flush_l2": False, "graph": "auto", "budget_s": 10.0}
+    job = {
+        "bundle": str(good.directory / case.bundle), "inputs": {"A": "ones"}, "seed": 0, "reference": None,
+        "rtol": 0.0, "atol": 0.0, "timing": policy,
+    }  # fmt: skip
+    run_case(job, lambda kind, **values: messages.append({"type": kind, **values}))
+    assert [message["type"] for message in messages] == ["stage", "stage", "note", "timed"]
+    timed = messages[-1]
+    assert (len(timed["samples_ns"]), timed["warmup"], timed["flushed"]) == (4, 3, True)
+    assert timed["method"] == "events around single launches"
+    # one untimed launch, one to estimate, two of warm-up and four samples
+    assert len(driver.named("cuLaunchKernel")) == 8
+    assert driver.named("cuMemcpyHtoD")
