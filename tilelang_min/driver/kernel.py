@@ -17,6 +17,7 @@ from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
 
 if TYPE_CHECKING:
+    from tilelang_min.driver.suggestions import Suggestion
     from tilelang_min.simulate import SimulationResult
 
 
@@ -223,6 +224,18 @@ class Kernel:
         analysis = analyse(self, args)
         self.bundle.record["analyses"]["simulated"] = analysis.to_json()
         return analysis
+
+    def suggestions(self) -> list[Suggestion]:
+        """For each shared tile with bank conflicts the smallest padding, and the swizzle, that remove them, each proved.
+
+        See :func:`tilelang_min.driver.suggestions.suggest`.  Kept in the bundle's record.
+        """
+        from tilelang_min.driver.suggestions import Suggestion, suggest
+
+        analyses = self.bundle.record["analyses"]
+        if "suggestions" not in analyses:
+            analyses["suggestions"] = [suggestion.to_json() for suggestion in suggest(self)]
+        return [Suggestion.from_json(record) for record in analyses["suggestions"]]
 
     def _stored_analysis(self) -> Analysis:
         from tilelang_min.simulate.result import AccessCount

@@ -1,0 +1,334 @@
+"""Proved suggestions: the smallest row padding, and the swizzle, that remove the bank conflicts of a shared tile.
+
+A block of each class is simulated once with its shared accesses recorded; every candidate is then counted again with the tile
+placed so, by the very rules that counted the conflicts.  Nothing is derived from a formula for paddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min.analysis.blocks import block_classes
+from tilelang_min.errors import PlacementError
+from tilelang_min.program import Parameter, SharedBuffer, ThreadProgram
+from tilelang_min.simulate import (
+    SWIZZLES,
+    AccessCount,
+    Placement,
+    Recording,
+    Tile,
+    merge_recordings,
+    simulate,
+)
+from tilelang_min.targets import occupancy
+
+if TYPE_CHECKING:
+    from tilelang_min.driver.kernel import Kernel
+
+BANK_PERIOD_BYTES = 256
+"""Rows that are longer by this much (64 banks of 4 bytes, the most that any target has) conflict no less and no more."""
+TILE_ALIGNMENT = 128
+"""Of each tile in the block's shared memory, as lowering lays them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessChange:
+    """Conflicts a launch of one kind of access to the tile, as the kernel is (``before``) and with the suggestion.
+
+    None where no rule is known.  ``rule`` is the worse of both sides: ``known``, ``open`` or ``unknown``.
+    """
+
+    operation: int
+    access: str
+    width_bits: int
+    before: int | None
+    after: int | None
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One candidate: ``padding`` elements or a swizzle in segments of ``swizzle_bytes``.
+
+    ``conflicts`` are those left in a launch, None where the candidate was refused, for ``reason``.
+    """
+
+    padding: int
+    swizzle_bytes: int
+    conflicts: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """How to remove the conflicts of ``buffer``.
+
+    ``kind`` is ``padding`` (``padding`` elements behind each row) or ``swizzle`` (in segments of ``swizzle_bytes``).
+    ``conflicts_before`` and ``_after`` are a launch's, over accesses whose rule is known; where ``conflicts_after`` is not 0,
+    nothing that was tried removes them all and this leaves the fewest.  ``accesses`` has every kind of access to the tile,
+    those under an open rule too.  ``extra_bytes``: shared memory a block, all stages; occupancies as fractions of a unit's
+    warps.  ``tried``: every candidate in order, up to the one that is suggested (all, where conflicts are left; each mode of a
+    swizzle).  ``text`` says what to write and what it costs, ``proof`` what else was tried.
+    """
+
+    buffer: str
+    kind: str
+    padding: int
+    swizzle_bytes: int
+    extra_bytes: int
+    conflicts_before: int
+    conflicts_after: int
+    occupancy_before: float | None
+    occupancy_after: float | None
+    accesses: tuple[AccessChange, ...]
+    tried: tuple[Trial, ...]
+    text: str
+    proof: str
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready dictionary; :meth:`from_json` is its inverse."""
+        record = asdict(self)
+        record["accesses"], record["tried"] = list(record["accesses"]), list(record["tried"])
+        return record
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Suggestion:
+        """The suggestion that :meth:`to_json` wrote."""
+        values = dict(record)
+        values["accesses"] = tuple(AccessChange(**item) for item in record["accesses"])
+        values["tried"] = tuple(Trial(**item) for item in record["tried"])
+        return cls(**values)
+
+
+def suggest(kernel: Kernel) -> list[Suggestion]:
+    """Suggestions for every shared tile of ``kernel`` with conflicts by known rules, a padding before a swizzle.
+
+    Empty for a kernel without such conflicts, on a CPU, and where neither a padding nor a swizzle of rows lessens them.
+    Raises SimulationError where the kernel cannot be simulated.
+    """
+    if kernel.target.kind == "cpu" or not any(_certain(count) for count in kernel.analyse().counts):
+        return []
+    return suggest_for(kernel._program, kernel.metadata.registers_per_thread, kernel.analyse().counts)
+
+
+def suggest_for(
+    program: ThreadProgram, registers_per_thread: int | None = None, expected: Sequence[AccessCount] = ()
+) -> list[Suggestion]:
+    """:func:`suggest` for a thread program that was not compiled.
+
+    Without ``registers_per_thread`` occupancy is that of shared memory and threads alone.  ``expected``: counts of the launch
+    where they are known, to tell whether inputs matter.
+    """
+    recording = _record(program, expected)
+    return [
+        suggestion
+        for tile in program.shared
+        for suggestion in _Search(program, registers_per_thread, recording, tile).suggestions()
+    ]
+
+
+def _record(program: ThreadProgram, expected: Sequence[AccessCount]) -> Recording:
+    """Shared accesses of a launch, from one block of each class."""
+    from tilelang_min.driver.kernel import random_arguments
+
+    # Addresses hardly ever depend on data, and untouched zeros cost nothing; where they do, random inputs are used as elsewhere.
+    recording = _record_on(program, _zeros(program.parameters))
+    known = {count.key: count for count in expected if count.space == "shared"}
+    if known and known != {count.key: count for count in recording.counts()}:
+        recording = _record_on(program, random_arguments(program.parameters))
+    return recording
+
+
+def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
+    values = {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
+    parts = []
+    for item in block_classes(program):
+        result = simulate(program, values, blocks=[item.representative], check=False, record=True)
+        assert result.recording is not None
+        parts.append(result.recording.scaled(item.count))
+    return merge_recordings(parts)
+
+
+def _zeros(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
+    import numpy as np
+
+    return tuple(np.zeros(parameter.shape, parameter.dtype) for parameter in parameters)
+
+
+def _certain(count: AccessCount) -> bool:
+    """Whether an access has conflicts beyond doubt."""
+    return count.space == "shared" and count.rule == "known" and bool(count.conflicts)
+
+
+class _Search:
+    """The search for one tile."""
+
+    def __init__(
+        self, program: ThreadProgram, registers: int | None, recording: Recording, buffer: SharedBuffer
+    ) -> None:
+        self.program, self.registers, self.recording, self.buffer = program, registers, recording, buffer
+        self.before = {count.key: count for count in recording.counts(only=buffer.name)}
+        self.conflicts = sum(count.conflicts or 0 for count in self.before.values() if count.rule == "known")
+
+    def suggestions(self) -> Iterator[Suggestion]:
+        """A padding and a swizzle, where they help."""
+        if not any(_certain(count) for count in self.before.values()):
+            return
+        try:
+            self.tile = Tile.of(self.buffer)
+        except PlacementError:  # stored in a way of the compiler's own
+            return
+        if self.tile.rows < 2:
+            return
+        most = min(self.tile.row_bytes, BANK_PERIOD_BYTES) // self.tile.itemsize
+        for candidates in (
+            [Placement(padding=padding) for padding in range(1, most + 1)],
+            [Placement(swizzle_bytes=mode) for mode in SWIZZLES],
+        ):
+            found = self._best(candidates)
+            if found is not None:
+                yield found
+
+    def _best(self, candidates: list[Placement]) -> Suggestion | None:
+        """The first candidate without conflicts, else the first with the fewest; None where none has fewer than now."""
+        tried: list[Trial] = []
+        best: tuple[int, Placement] | None = None
+        for placement in candidates:
+            left, reason = self._try(placement)
+            tried.append(Trial(placement.padding, placement.swizzle_bytes, left, reason))
+            if left is not None and left < (self.conflicts if best is None else best[0]):
+                best = (left, placement)
+            if left == 0 and placement.padding:  # of swizzles each mode is told
+                break
+        return None if best is None else self._suggestion(best[1], best[0], tuple(tried))
+
+    def _try(self, placement: Placement) -> tuple[int | None, str]:
+        """Conflicts that are left, or None and why the placement is refused."""
+        limit = self.program.target.shared.block_limit
+        try:
+            total = self._block_bytes(placement)
+            if total > limit:
+                return None, f"it needs {total:,} bytes of shared memory, {self.program.target.name} has {limit:,}"
+            changes = self._changes(placement)
+        except PlacementError as error:
+            return None, error.message
+        # A rule that is open on one side alone says too little to call the conflicts removed.
+        judged = [change for change in changes if self._judged(change, placement)]
+        return sum(change.after or 0 for change in judged), ""
+
+    def _judged(self, change: AccessChange, placement: Placement) -> bool:
+        key = (change.operation, self.buffer.name, "shared", change.access, change.width_bits)
+        return change.rule == "known" or self.before[key].rule == "known"
+
+    def _changes(self, placement: Placement) -> tuple[AccessChange, ...]:
+        from tilelang_min.simulate.result import RULES
+
+        changes = []
+        for after in self.recording.counts({self.buffer.name: placement}, only=self.buffer.name):
+            before = self.before[after.key]
+            rule = max(before.rule, after.rule, key=RULES.index)
+            changes.append(
+                AccessChange(after.operation, after.access, after.width_bits, before.conflicts, after.conflicts, rule)
+            )
+        return tuple(changes)
+
+    def _block_bytes(self, placement: Placement) -> int:
+        """Shared memory of a block, with the tile placed so."""
+        tiles = self.program.shared
+        sizes = [placement.size(self.tile) if tile is self.buffer else tile.bytes for tile in tiles]
+        return sum(-(-size // TILE_ALIGNMENT) * TILE_ALIGNMENT for size in sizes)
+
+    def _occupancy(self, placement: Placement) -> float | None:
+        return occupancy(
+            self.program.target,
+            threads=self.program.threads,
+            registers_per_thread=self.registers,
+            shared_bytes=self._block_bytes(placement),
+        ).occupancy
+
+    def _suggestion(self, placement: Placement, left: int, tried: tuple[Trial, ...]) -> Suggestion:
+        extra = placement.size(self.tile) - self.buffer.bytes
+        before, after = self._occupancy(Placement()), self._occupancy(placement)
+        changes = self._changes(placement)
+        what = self._padding_text(placement) if placement.padding else self._swizzle_text(placement)
+        effect = (
+            f"removes all {self.conflicts:,} conflicts"
+            if left == 0
+            else f"leaves {left:,} of {self.conflicts:,} conflicts, and nothing tried leaves fewer"
+        )
+        cost = f"{extra:,} bytes more a block" if extra else "no more memory"
+        if before is not None and after is not None:
+            cost += (
+                f", occupancy {before:.0%} as before" if before == after else f", occupancy {before:.0%} -> {after:.0%}"
+            )
+        return Suggestion(
+            buffer=self.buffer.name,
+            kind="padding" if placement.padding else "swizzle",
+            padding=placement.padding,
+            swizzle_bytes=placement.swizzle_bytes,
+            extra_bytes=extra,
+            conflicts_before=self.conflicts,
+            conflicts_after=left,
+            occupancy_before=before,
+            occupancy_after=after,
+            accesses=changes,
+            tried=tried,
+            text="; ".join([what, effect, cost, *self._warnings(changes)]),
+            proof=_proof(placement, tried),
+        )
+
+    def _padding_text(self, placement: Placement) -> str:
+        *rows, row = self.buffer.shape
+        shape = ", ".join([*map(str, rows), f"{row} + {placement.padding}"])
+        slices = ", ".join([":"] * len(rows) + [f"0:{row}"])
+        plural = "" if placement.padding == 1 else "s"
+        return (
+            f"pad {self.buffer.name} by {placement.padding} element{plural}: "
+            f'T.alloc_shared(({shape}), "{self.buffer.dtype}"), used as {self.buffer.name}[{slices}]'
+        )
+
+    def _swizzle_text(self, placement: Placement) -> str:
+        """The mode, and where it puts element (i, j)."""
+        chunk, chunks = 16 // self.tile.itemsize, placement.swizzle_bytes // 16
+        row = "i % 8" if chunks == 8 else f"i % 8 // {8 // chunks}"
+        return (
+            f"swizzle {self.buffer.name} in {placement.swizzle_bytes}-byte mode, column j of row i to "
+            f"(j // {chunk} ^ {row}) * {chunk} + j % {chunk} (T.annotate_layout is not in this version)"
+        )
+
+    def _warnings(self, changes: tuple[AccessChange, ...]) -> Iterator[str]:
+        """What gets worse, or may get worse under an open rule."""
+        for change in changes:
+            before, after = change.before or 0, change.after or 0
+            if after <= before:
+                continue
+            found = next((o for o in self.program.operations if o.id == change.operation), None)
+            where = "" if found is None else f" in line {found.location.line}"
+            doubt = " (by a rule that is open)" if change.rule == "open" else ""
+            access = change.access.replace("_bypass", "").replace("_", ".")
+            yield f"the {access}{where} goes from {before:,} to {after:,} conflicts{doubt}"
+
+
+def _proof(chosen: Placement, tried: tuple[Trial, ...]) -> str:
+    """What was tried beside the chosen placement, neighbours with one outcome together."""
+    groups: list[tuple[str, list[int]]] = []
+    for trial in tried:
+        size = trial.padding or trial.swizzle_bytes
+        if size == (chosen.padding or chosen.swizzle_bytes):
+            continue
+        outcome = trial.reason if trial.conflicts is None else f"leaves {trial.conflicts:,} conflicts"
+        if groups and groups[-1][0] == outcome and not chosen.swizzle_bytes:
+            groups[-1][1].append(size)
+        else:
+            groups.append((outcome, [size]))
+    if not groups:
+        return "no smaller padding exists" if chosen.padding else "no other mode was tried"
+    word = "padding" if chosen.padding else "mode"
+    parts = [f"{word} {_span(sizes)}: {outcome}" for outcome, sizes in groups]
+    return "; ".join(parts)
+
+
+def _span(sizes: list[int]) -> str:
+    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
