@@ -39,16 +39,16 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     for k in range(0, gemm.k, instruction.k * plan.k_pack):
         for row in range(rows):
             start = row_start + row * instruction.m + a_row
-            _read_a(context, gemm, a, row * run, run, start, k + a_k * plan.k_pack)
+            at = k + a_k * plan.k_pack
+            _read_run(context, gemm.a, gemm.a_stage, a, row * run, run, start, at, along_k=not gemm.transpose_a)
         for column in range(0, columns, layout.column_pack):
             start = column_start + column * instruction.n + b_column * layout.column_pack
+            at = k + b_k * plan.k_pack
+            if pair is None:
+                _read_run(context, gemm.b, gemm.b_stage, b, column * run, run, start, at, along_k=gemm.transpose_b)
+                continue
             for item in range(run):
-                at = k + b_k * plan.k_pack + item
-                if pair is None:
-                    value = _element(context, gemm.b, gemm.b_stage, *((start, at) if gemm.transpose_b else (at, start)))
-                    context.emit(tirx.BufferStore(b, value, [tirx.IntImm("int32", column * run + item)]))
-                    continue
-                base = _index(context, gemm.b, gemm.b_stage, at, start)
+                base = _index(context, gemm.b, gemm.b_stage, at + item, start)
                 source = context.storage[gemm.b.buffer.name]
                 ramp = tirx.Ramp(base, 1, layout.column_pack)
                 context.emit(
@@ -72,15 +72,36 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
                     )
 
 
-def _read_a(context: Context, gemm: Gemm, a: Any, first: int, run: int, row: Expr, k: Expr) -> None:
-    if gemm.transpose_a or run == 1:
+def _read_run(
+    context: Context,
+    region: Region,
+    stage: Expr,
+    target: Any,
+    first: int,
+    run: int,
+    place: Expr,
+    k: Expr,
+    *,
+    along_k: bool,
+) -> None:
+    """``run`` successive K at row (of A) or column (of B) ``place``: in vectors where K lies along the tile's aligned rows."""
+    if not along_k:
         for item in range(run):
-            value = _element(context, gemm.a, gemm.a_stage, *((k + item, row) if gemm.transpose_a else (row, k + item)))
-            context.emit(tirx.BufferStore(a, value, [tirx.IntImm("int32", first + item)]))
+            value = _element(context, region, stage, k + item, place)
+            context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", first + item)]))
         return
-    base = _index(context, gemm.a, gemm.a_stage, row, k)
-    load = tirx.BufferLoad(context.storage[gemm.a.buffer.name], [tirx.Ramp(base, 1, run)])
-    context.emit(tirx.BufferStore(a, load, [tirx.Ramp(first, 1, run)]))
+    offset, row = region.offsets[-1], region.buffer.shape[-1]
+    width = run
+    while width > 1 and (row % width or not isinstance(offset, int) or offset % width):
+        width //= 2
+    for item in range(0, run, width):
+        if width == 1:
+            value = _element(context, region, stage, place, k + item)
+            context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", first + item)]))
+            continue
+        base = _index(context, region, stage, place, k + item)
+        load = tirx.BufferLoad(context.storage[region.buffer.name], [tirx.Ramp(base, 1, width)])
+        context.emit(tirx.BufferStore(target, load, [tirx.Ramp(first + item, 1, width)]))
 
 
 def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
