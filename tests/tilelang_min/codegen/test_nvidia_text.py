@@ -165,6 +165,17 @@ def test_header_is_lean() -> None:
     assert "cuda/std" not in gemm_source()
 
 
+def test_nothing_is_compiled_while_printing() -> None:
+    """With a GPU present TVM hands printed text to its compile hook at once: it must be ours, and TVM's own again after."""
+    import tvm  # noqa: F401  (registers its hook)
+    import tvm.support.nvcc  # noqa: F401
+
+    before = tvm_ffi.get_global_func("tvm_callback_cuda_compile")
+    with own_header():
+        assert bytes(tvm_ffi.get_global_func("tvm_callback_cuda_compile")("not CUDA at all")) == b""
+    assert tvm_ffi.get_global_func("tvm_callback_cuda_compile").same_as(before)
+
+
 def test_own_header_leaves_nothing_behind() -> None:
     generator = tvm_ffi.get_global_func(HOOK)
     before = str(generator([]))

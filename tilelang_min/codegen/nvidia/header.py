@@ -15,6 +15,7 @@ from typing import Any
 from tilelang_min.errors import CodegenError
 
 _HOOK = "tirx.intrinsics.cuda.header_generator"
+_COMPILE_HOOK = "tvm_callback_cuda_compile"
 _LOCK = threading.RLock()
 
 # ulonglong4 is the printer's type for eight floats; it broadcasts a scalar to one with eight arguments, a call that CUDA
@@ -77,7 +78,9 @@ def header(tags: Any) -> str:
 
 @contextmanager
 def own_header() -> Iterator[None]:
-    """While open, TVM prints CUDA with :func:`header`; afterwards its own header is back, for others in this process.
+    """While open, TVM prints CUDA with :func:`header` and compiles nothing; afterwards its own hooks are back.
+
+    Where a GPU is present TVM would hand the text to a compiler as soon as it is printed, before markers are taken out.
 
     Raises what :func:`header` raised at the end: an exception that crosses TVM comes out as another type.
     """
@@ -92,12 +95,15 @@ def own_header() -> Iterator[None]:
             refused.append(error)
             return ""
 
+    hooks = {_HOOK: hook, _COMPILE_HOOK: lambda code: b""}
     with _LOCK:
-        before = tvm_ffi.get_global_func(_HOOK)
-        tvm_ffi.register_global_func(_HOOK, hook, override=True)
+        before = {name: tvm_ffi.get_global_func(name) for name in hooks}
+        for name, ours in hooks.items():
+            tvm_ffi.register_global_func(name, ours, override=True)
         try:
             yield
         finally:
-            tvm_ffi.register_global_func(_HOOK, before, override=True)
+            for name, theirs in before.items():
+                tvm_ffi.register_global_func(name, theirs, override=True)
     if refused:
         raise refused[0]

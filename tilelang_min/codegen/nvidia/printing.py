@@ -34,7 +34,7 @@ def print_cuda(program: ThreadProgram, *, min_blocks: int | None = None, max_reg
     except CodegenError:
         raise
     except Exception as error:  # TVM raises exceptions of many types, some of them bare
-        reason = str(error).strip().splitlines() or [type(error).__name__]
+        reason = [line for line in str(error).replace("\0", "").splitlines() if line.strip()] or [type(error).__name__]
         raise CodegenError(
             f"TVM cannot print kernel {program.name} as CUDA C++: {reason[-1]}",
             remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
