@@ -111,7 +111,7 @@ class _Expansion:
         work = _at_stage_all(
             tuple(item for item in loop.body if item not in ahead),
             {copy.target.buffer.name for copy in ahead},
-            loop.variable - loop.start,
+            _stage(loop, loop.variable),
         )
         expand = self.asynchronous if "cp_async" in self.target.features else self.through_registers
         prologue, body = expand(loop, extent, ahead, count - 1, work)
@@ -126,7 +126,7 @@ class _Expansion:
         def copies(iteration: Expr) -> _Statements:
             return tuple(
                 dataclasses.replace(
-                    copy, source=_source(loop, copy, iteration), target_stage=iteration - loop.start, asynchronous=True
+                    copy, source=_source(loop, copy, iteration), target_stage=_stage(loop, iteration), asynchronous=True
                 )
                 for copy in ahead
             )
@@ -159,7 +159,7 @@ class _Expansion:
 
         def store(iteration: Expr) -> _Statements:
             return tuple(
-                Copy(copy.operation, region, copy.target, target_stage=iteration - loop.start)
+                Copy(copy.operation, region, copy.target, target_stage=_stage(loop, iteration))
                 for copy, region in zip(ahead, held, strict=True)
             )
 
@@ -191,13 +191,19 @@ class _Expansion:
 def _source(loop: Loop, copy: Copy, iteration: Expr) -> Region:
     """The source region of ``copy`` in another iteration."""
     moved = [(loop.variable, iteration)]
-    return dataclasses.replace(copy.source, offsets=tuple(substitute(item, moved) for item in copy.source.offsets))
+    offsets = tuple(simplify(substitute(item, moved)) for item in copy.source.offsets)
+    return dataclasses.replace(copy.source, offsets=offsets)
+
+
+def _stage(loop: Loop, iteration: Expr) -> Expr:
+    """Number of an iteration, from 0: it selects the stage, modulo how many there are."""
+    return simplify(iteration - loop.start)
 
 
 def _prologue_step(
     loop: Loop, extent: int | None, step: int, copies: Callable[[Expr], _Statements]
 ) -> tuple[Statement, ...]:
-    statements = copies(loop.start + step)
+    statements = copies(simplify(loop.start + step))
     return (Conditional(loop.operation, step < loop.extent, statements),) if extent is None else statements
 
 
