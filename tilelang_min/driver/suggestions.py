@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.analysis.blocks import block_classes
 from tilelang_min.errors import PlacementError
 from tilelang_min.program import Parameter, SharedBuffer, ThreadProgram
 from tilelang_min.simulate import (
@@ -142,6 +141,8 @@ def _record(program: ThreadProgram, expected: Sequence[AccessCount]) -> Recordin
 
 
 def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
+    from tilelang_min.analysis.blocks import block_classes  # imports TVM, which reading stored suggestions does without
+
     values = {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
     parts = []
     for item in block_classes(program):

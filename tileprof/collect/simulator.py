@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tileprof.metrics import make
-from tileprof.store.records import Metric, Provenance
+from tileprof.store.records import Metric, Provenance, Suggestion
 
 OPEN, UNKNOWN = "open", "unknown"
 """Flags: the counting rule is a hypothesis that measurements do not settle yet; there is no rule, so requests alone are counted."""
@@ -34,6 +34,11 @@ _BY_SPACE = {
     },
 }
 _Key = tuple[int, str, str, str]
+
+
+def suggestion_of(record: Mapping[str, Any]) -> Suggestion:
+    """What a run keeps of a suggestion of the compiler (``Suggestion.to_json()``)."""
+    return Suggestion(**{name: record[name] for name in Suggestion.__dataclass_fields__})
 
 
 def simulated_metrics(analysis: Mapping[str, Any], version: str, blocks: int, of: int) -> list[Metric]:

@@ -2,7 +2,7 @@
 
 One process serves many cases, so that TVM is imported once.  It answers each request (a job as :meth:`Case.to_job`
 gives it, with ``do``, ``bundle_path``, ``temporary``, ``directory`` and ``seed``) with messages: ``stage``,
-``compiled``, ``reference``, ``analysed``, ``checked``, ``note``, and ``done`` or ``failed`` at the end.  It never
+``compiled``, ``reference``, ``analysed``, ``suggested``, ``checked``, ``note``, and ``done`` or ``failed`` at the end.  It never
 launches a kernel.
 """
 
@@ -152,8 +152,9 @@ class CaseWorker:
         except ImportError:  # no TVM: what the bundle brought along is all there is
             self.send_stored(kernel)
             return
-        kernel.save(self.job["bundle_path"])  # with the analysis in it
         self.send_analysis(kernel, analysis.to_json())
+        self.suggest(kernel)
+        kernel.save(self.job["bundle_path"])  # with the analyses in it
         if expected:
             self.check(kernel, arguments, outputs, expected, blocks)
 
@@ -165,10 +166,21 @@ class CaseWorker:
             return
         self.send("note", text="simulated when the bundle was made: TVM is not installed here")
         self.send_analysis(kernel, stored)
+        if "suggestions" in kernel.bundle_record()["analyses"]:
+            self.suggest(kernel)
 
     def send_analysis(self, kernel: tilelang.Kernel, analysis: dict[str, Any]) -> None:
         """Send the counts of a launch."""
         self.send("analysed", analysis=analysis, blocks=len(analysis["classes"]), of=_product(kernel.metadata.grid))
+
+    def suggest(self, kernel: tilelang.Kernel) -> None:
+        """Send what would remove bank conflicts."""
+        try:
+            suggestions = kernel.suggestions()
+        except tilelang.errors.TileLangError as error:
+            self.send("note", text=f"no suggestions against bank conflicts: {error}")
+            return
+        self.send("suggested", suggestions=[suggestion.to_json() for suggestion in suggestions])
 
     def check(
         self,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tileprof.collect.simulator import simulated_metrics
+from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics, timing_of
 from tileprof.metrics import metadata_metrics
-from tileprof.store.records import CaseResult, Check, Metric, Timing
+from tileprof.store.records import CaseResult, Check, Metric, Suggestion, Timing
 from tileprof.workload.records import Case
 
 _MOST_REASON = 4000
@@ -52,6 +52,7 @@ class CaseBuilder:
     timing: Timing | None = None
     metrics: list[Metric] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    suggestions: tuple[Suggestion, ...] = ()
     stage: str = "waiting"
     seconds: float = 0.0
     _started: float | None = None
@@ -117,6 +118,9 @@ class CaseBuilder:
         self.metrics += simulated_metrics(message["analysis"], version, message["blocks"], message["of"])
         for note in message["analysis"].get("notes", []):
             self.note(note)
+
+    def _take_suggested(self, message: Mapping[str, Any]) -> None:
+        self.suggestions = tuple(suggestion_of(record) for record in message["suggestions"])
 
     def _take_checked(self, message: Mapping[str, Any]) -> None:
         """Comparison of simulated blocks; one of a whole launch replaces it."""
@@ -189,4 +193,5 @@ class CaseBuilder:
             check=self.check,
             notes=tuple(self.notes),
             seconds=self.seconds,
+            suggestions=self.suggestions,
         )

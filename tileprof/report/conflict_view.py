@@ -10,7 +10,7 @@ from tileprof.analyse.labels import targets
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
 from tileprof.report.words import ACCESSES, Words, words
-from tileprof.store.records import Provenance, Run
+from tileprof.store.records import Provenance, Run, Suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,14 @@ class ConflictLine:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCase:
-    """All rows of a case."""
+    """All rows of a case, and what would remove its conflicts."""
 
     id: str
     label: str
     file: str
     verdict: Cell
     lines: tuple[ConflictLine, ...]
+    suggestions: tuple[Suggestion, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
                     for index, row in enumerate(rows)
                 )
                 file = ", ".join(dict.fromkeys(row.file for row in rows if row.file))
-                cases.append(ConflictCase(case.id, labels[case.id], file, _verdict(rows, provenances), lines))
+                cases.append(
+                    ConflictCase(case.id, labels[case.id], file, _verdict(rows, provenances), lines, case.suggestions)
+                )
             else:
                 without.append(labels[case.id])
         every = [line for case in cases for line in case.lines]

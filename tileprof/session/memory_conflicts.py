@@ -27,10 +27,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ConflictEntry:
-    """One access of one operation, per launch.  ``rule`` is ``known``, ``open`` (a hypothesis) or ``unknown`` (transactions None).
+    """One access of one operation, per launch.
 
-    ``source``: ``simulated``, ``measured`` or ``both``, in which case the counts are the measured ones and ``simulated_transactions``
-    holds the other.  ``operation`` is the tile operation's source text.
+    ``rule`` is ``known``, ``open`` (a hypothesis) or ``unknown`` (transactions None).  ``source``: ``simulated``, ``measured``
+    or ``both``, in which case the counts are the measured ones and ``simulated_transactions`` holds the other.  ``operation``
+    is the tile operation's source text.  ``suggestion``: for an access with conflicts, the smallest padding of its tile and
+    the swizzle that remove them, each proved by counting again; None where there is none.
     """
 
     operation_id: int | None
@@ -46,19 +48,27 @@ class ConflictEntry:
     source: str
     rule: str
     simulated_transactions: int | None
+    suggestion: str | None = None
 
 
 class MemoryConflicts:
     """All shared-memory accesses of a kernel; prints as a table.
 
-    ``total``: extra transactions of all accesses whose rule is known; ``by_operation`` and ``by_buffer`` the same split (by operation id, by
-    buffer name); ``entries`` the rows; ``frame`` a pandas DataFrame of them.
+    ``total``: extra transactions of all accesses whose rule is known; ``by_operation`` and ``by_buffer`` the same split (by
+    operation id, by buffer name); ``entries`` the rows; ``frame`` a pandas DataFrame of them; ``suggestions`` what removes the
+    conflicts, by tile.
     """
 
     def __init__(self, case: CaseResult) -> None:
         self.kernel = case.id
         self.target = case.target
-        self.entries: tuple[ConflictEntry, ...] = tuple(_entry(row) for row in conflict_rows(case) if not row.subtotal)
+        self.suggestions = case.suggestions
+        texts: dict[str, list[str]] = {}
+        for suggestion in case.suggestions:
+            texts.setdefault(suggestion.buffer, []).append(suggestion.text)
+        self.entries: tuple[ConflictEntry, ...] = tuple(
+            _entry(row, texts) for row in conflict_rows(case) if not row.subtotal
+        )
 
     @property
     def total(self) -> int:
@@ -111,13 +121,16 @@ class MemoryConflicts:
             lines.append("  ".join(cells).rstrip())
         word = "LDS cycles" if self.target.startswith("hip") else "transactions"
         verdict = f"{self.total:,} extra {word} a launch" if self.total else "no conflicts"
-        return "\n".join([f"{self.kernel} on {self.target}: {verdict}", *lines])
+        advice = [f"  {suggestion.text}\n    {suggestion.proof}" for suggestion in self.suggestions]
+        return "\n".join([f"{self.kernel} on {self.target}: {verdict}", *lines, *advice])
 
     __repr__ = __str__
 
 
-def _entry(row: Any) -> ConflictEntry:
+def _entry(row: Any, suggestions: dict[str, list[str]]) -> ConflictEntry:
     chosen: Counts = row.measured if row.measured.transactions is not None else row.simulated
+    conflicts = _integer(chosen.conflicts)
+    found = suggestions.get(row.buffer, []) if conflicts and row.rule == "known" else []
     return ConflictEntry(
         operation_id=row.operation,
         operation=row.label,
@@ -127,11 +140,12 @@ def _entry(row: Any) -> ConflictEntry:
         requests=_integer(chosen.requests),
         transactions=_integer(chosen.transactions),
         transactions_ideal=_integer(chosen.ideal),
-        conflicts=_integer(chosen.conflicts),
+        conflicts=conflicts,
         ways=_integer(row.simulated.ways),
         source=row.source,
         rule=row.rule or "known",
         simulated_transactions=_integer(row.simulated.transactions),
+        suggestion="; or ".join(found) or None,
     )
 
 

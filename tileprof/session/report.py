@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tilelang_min as tilelang
 from tileprof import __version__
 from tileprof.collect.ceilings import ceilings
-from tileprof.collect.simulator import simulated_metrics
+from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics
 from tileprof.errors import UsageError
 from tileprof.metrics import metadata_metrics
@@ -94,9 +94,9 @@ class Report:
 def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
     """Profile ``kernel`` in this process.
 
-    Without ``args`` nothing is launched: static and simulated facts only.  With them (one tensor a parameter) the kernel is timed on those
-    tensors, which it writes as an ordinary call does.  ``profiler``: ``auto``, ``timer`` or ``none``; counters are collected by
-    ``tileprof run``.  Raises UsageError for another profiler.
+    Without ``args`` nothing is launched: static and simulated facts only.  With them (one tensor a parameter) the kernel is
+    timed on those tensors, which it writes as an ordinary call does.  ``profiler``: ``auto``, ``timer`` or ``none``; counters
+    are collected by ``tileprof run``.  Raises UsageError for another profiler.
     """
     if profiler not in _PROFILERS:
         raise UsageError(
@@ -146,6 +146,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         metrics=tuple(metrics),
         timing=timing,
         notes=(*record["notes"], *analysis.notes),
+        suggestions=tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions()),
     )
     limits = tuple(ceilings(kernel.target.name))
     run = Run(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.store.codec import ceiling_from_json, check_from_json, number, timing_from_json
-from tileprof.store.records import CaseResult, Metric, Provenance, Run, Unavailable
+from tileprof.store.records import CaseResult, Metric, Provenance, Run, Suggestion, Unavailable
 from tileprof.store.tables import connect_to_read, translated
 
 
@@ -93,6 +93,10 @@ class _Reader:
             check=check_from_json(json.loads(row["numerics"])) if row["numerics"] else None,
             notes=tuple(json.loads(row["notes"])),
             seconds=row["seconds"],
+            suggestions=tuple(
+                Suggestion(**record)
+                for record in (json.loads(row["suggestions"]) if "suggestions" in row.keys() else ())  # noqa: SIM118
+            ),
         )
 
     def metric(self, row: sqlite3.Row) -> Metric:

@@ -93,6 +93,23 @@ class Check:
     scope: str
 
 
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A change to one shared tile that removes bank conflicts, as the compiler found it by counting again.
+
+    ``kind`` is ``padding`` or ``swizzle``; ``text`` says what to write and what it costs, ``proof`` what else was tried.
+    Conflicts are a launch's, of accesses whose rule is known; ``extra_bytes`` shared memory a block.
+    """
+
+    buffer: str
+    kind: str
+    text: str
+    proof: str
+    conflicts_before: int
+    conflicts_after: int
+    extra_bytes: int
+
+
 @dataclass(frozen=True)
 class CaseResult:
     """One case after it ran: what it was, how it ended, and every number known about it.
@@ -122,6 +139,7 @@ class CaseResult:
     check: Check | None = None
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    suggestions: tuple[Suggestion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

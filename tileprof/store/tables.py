@@ -9,8 +9,11 @@ from pathlib import Path
 
 from tileprof.errors import StoreError
 
-SCHEMA_VERSION = 1
-"""Of the tables below; a file of another version is refused."""
+SCHEMA_VERSION = 2
+"""Of the tables below; a file of a later version is refused."""
+
+UPGRADES = {1: "ALTER TABLE cases ADD COLUMN suggestions TEXT NOT NULL DEFAULT '[]'"}
+"""What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
 
@@ -24,7 +27,7 @@ CREATE TABLE cases (
   kernel TEXT NOT NULL, target_name TEXT NOT NULL, target TEXT NOT NULL,
   args TEXT NOT NULL, shape TEXT NOT NULL, tiles TEXT NOT NULL,
   status TEXT NOT NULL, reason TEXT NOT NULL, metadata TEXT, bundle TEXT, timing TEXT, numerics TEXT,
-  notes TEXT NOT NULL, seconds REAL NOT NULL);
+  notes TEXT NOT NULL, seconds REAL NOT NULL, suggestions TEXT NOT NULL DEFAULT '[]');
 CREATE TABLE operations (
   case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, operation INTEGER NOT NULL, kind TEXT NOT NULL,
   label TEXT NOT NULL, file TEXT, line INTEGER, record TEXT NOT NULL,
@@ -84,7 +87,7 @@ def connect(path: Path, *, most_pages: int | None = None) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; the caller closes it.  Raises StoreError unless it is a store of this version."""
+    """A connection that cannot write; the caller closes it.  Raises StoreError unless it is a store that is known."""
     if not path.is_file():
         raise StoreError(f"there is no run in {path.parent}", remedy="name a directory that `tileprof run` wrote")
     with translated(path):
@@ -95,12 +98,12 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
-    if application == APPLICATION_ID and version == SCHEMA_VERSION:
+    if application == APPLICATION_ID and version in (*UPGRADES, SCHEMA_VERSION):
         return connection
     connection.close()
     if application != APPLICATION_ID:
         raise StoreError(f"{path} is no run of tileprof")
     raise StoreError(
-        f"{path} has version {version} of the store, and this tileprof reads version {SCHEMA_VERSION}",
+        f"{path} has version {version} of the store, and this tileprof reads up to version {SCHEMA_VERSION}",
         remedy="use the tileprof that wrote it, or run the workload again",
     )

@@ -14,7 +14,7 @@ from typing import Any
 from tileprof.errors import StoreError
 from tileprof.store.codec import finite
 from tileprof.store.records import CaseResult, Ceiling, Provenance, Run, Unavailable
-from tileprof.store.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, connect, connect_to_read, translated
+from tileprof.store.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, UPGRADES, connect, connect_to_read, translated
 
 
 def _dump(value: Any) -> str:
@@ -45,7 +45,12 @@ class RunStore:
         """The existing store at ``path``, to be written on."""
         connect_to_read(path).close()
         with translated(path):
-            return cls(path, connect(path))
+            connection = connect(path)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            for step in range(version, SCHEMA_VERSION):
+                connection.execute(UPGRADES[step])
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            return cls(path, connection)
 
     def __enter__(self) -> RunStore:
         return self
@@ -113,7 +118,7 @@ class RunStore:
             _dump(case.metadata) if case.metadata is not None else None, case.bundle,
             _dump(asdict(case.timing)) if case.timing else None,
             _dump(asdict(case.check)) if case.check else None,
-            _dump(case.notes), case.seconds,
+            _dump(case.notes), case.seconds, _dump([asdict(suggestion) for suggestion in case.suggestions]),
         )  # fmt: skip
         with self._transaction() as connection:
             connection.execute("DELETE FROM cases WHERE id = ?", (case.id,))

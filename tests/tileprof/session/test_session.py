@@ -62,9 +62,27 @@ def test_conflicts_of_plain_rows_by_operation_and_buffer(plain: Any) -> None:
     assert "T.gemm(A_shared[:, 0:64], B_shared[:, 0:64], C_local)" in text
 
 
+def test_conflicting_accesses_have_a_suggestion(plain: Any) -> None:
+    conflicts = plain.memory_conflicts()
+    for entry in conflicts.entries:
+        assert bool(entry.suggestion) == bool(entry.conflicts)
+    entry = next(entry for entry in conflicts.entries if entry.buffer == "B_shared" and entry.conflicts)
+    assert entry.suggestion.startswith('pad B_shared by 8 elements: T.alloc_shared((64, 64 + 8), "float16")')
+    assert "; or swizzle B_shared in 128-byte mode" in entry.suggestion
+    assert [(s.buffer, s.kind) for s in conflicts.suggestions] == [
+        (buffer, kind) for buffer in ("A_shared", "B_shared") for kind in ("padding", "swizzle")
+    ]
+    text = str(conflicts)
+    assert "pad A_shared by 8 elements" in text
+    assert "padding 1 to 7: it breaks the 16-byte alignment of" in text
+    assert set(conflicts.frame["suggestion"].dropna()) == {e.suggestion for e in conflicts.entries if e.suggestion}
+
+
 def test_padding_removes_them() -> None:
+    """As the suggestion says."""
     conflicts = tilelang.profile(product.for_target("cuda:sm_80")(128, 128, 128, pad=8)).memory_conflicts()
     assert conflicts.total == 0
+    assert conflicts.suggestions == ()
     assert "no conflicts" in str(conflicts)
 
 
@@ -113,6 +131,7 @@ def test_report_files(plain: Any, tmp_path: Path) -> None:
     page = plain.visualize(tmp_path / "gemm.html")
     text = page.read_text()
     assert "A_shared" in text
+    assert "pad A_shared by 8 elements: T.alloc_shared((64, 64 + 8), &#34;float16&#34;)" in text
     assert not re.search(r"(?:src|href)=.https?:", text)
     assert plain.visualize().exists()
     plain.roofline(tmp_path / "roofline.svg")

@@ -17,7 +17,7 @@ import pytest
 from tileprof.errors import StoreError
 from tileprof.store.directory import RunDirectory
 from tileprof.store.reader import read_run
-from tileprof.store.records import CaseResult, Ceiling, Check, Metric, Provenance, Run, Timing, Unavailable
+from tileprof.store.records import CaseResult, Ceiling, Check, Metric, Provenance, Run, Suggestion, Timing, Unavailable
 from tileprof.store.writer import RunStore
 
 SIMULATED = Provenance("simulated", "tilelang_min", "0.1.0", "4 of 64 blocks")
@@ -55,6 +55,7 @@ CASE = CaseResult(
     check=Check(False, math.inf, 0.25, 1e-2, 1e-3, "all"),
     notes=("one", "two"),
     seconds=1.5,
+    suggestions=(Suggestion("A_s", "padding", "pad A_s by 8 elements", "padding 1 to 7: misaligned", 672, 0, 1024),),
 )
 HEADER = Run(
     name="gemm", description="d", workload_file="w.yaml", version="0.1.0", started="2026-01-02T03:04:05Z",
@@ -90,6 +91,23 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert check is not None
     assert math.isnan(check.max_abs_error)  # JSON has no infinity: the value is gone, not clamped
     assert replace(run.cases[0], check=None) == replace(CASE, check=None)
+
+
+def test_a_store_of_the_first_version_is_read_and_continued(tmp_path: Path) -> None:
+    path, case = tmp_path / "run.sqlite", replace(CASE, check=None)
+    with RunStore.create(path) as store:
+        store.write_header(HEADER)
+        store.add_case(case, 0)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE cases DROP COLUMN suggestions")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    old, new = replace(case, suggestions=()), replace(case, id="new", hash="2")
+    assert read_run(path).cases == (old,)
+    with RunStore.open(path) as store:
+        store.add_case(new, 1)
+    RunStore.open(path).close()
+    assert read_run(path).cases == (old, new)
 
 
 def test_equal_texts_are_stored_once(tmp_path: Path) -> None:
