@@ -261,9 +261,8 @@ class _Search:
         )
         cost = f"{extra:,} bytes more a block" if extra else "no more memory"
         if before is not None and after is not None:
-            cost += (
-                f", occupancy {before:.0%} as before" if before == after else f", occupancy {before:.0%} -> {after:.0%}"
-            )
+            change = "as before" if before == after else f"-> {100 * after:.3g}%"
+            cost += f", occupancy {100 * before:.3g}% {change}"
         return Suggestion(
             buffer=self.buffer.name,
             kind="padding" if placement.padding else "swizzle",
