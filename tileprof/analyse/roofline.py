@@ -132,7 +132,7 @@ def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceili
         return Unplotted(case, f"the measured time is {time_ns} ns, which cannot be")
     intensity = flops / bytes_min
     flops_type = max(flops_by_type, key=lambda key: flops_by_type[key])
-    bandwidth, compute = _preferred(bandwidths), compute_ceiling(metadata, flops_type, peaks)
+    bandwidth, compute = _preferred(bandwidths), compute_ceiling(metadata, flops_type, peaks, case.assembly)
     roof = bound = None
     if bandwidth is not None and compute is not None:
         roof = attainable(intensity, bandwidth.value, compute.value)
@@ -160,18 +160,22 @@ def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceili
     )
 
 
-def compute_ceiling(metadata: dict[str, Any], flops_type: str, peaks: Sequence[Ceiling]) -> Ceiling | None:
+def compute_ceiling(
+    metadata: dict[str, Any], flops_type: str, peaks: Sequence[Ceiling], assembly: str = ""
+) -> Ceiling | None:
     """The peak a kernel is held to: matrix units when its listing uses them, else vector units, in its own type.
 
     Where that ceiling is not known: another matrix ceiling (an accumulator's type names the work, the operands' type the
     unit), then the vector units in the same type, then in float32 for types narrower than it, which are widened.  None for
-    anything else; the caller sees from ``unit_class`` which one it got.
+    anything else; the caller sees from ``unit_class`` which one it got.  Where warp-wide products (HMMA) are slower than
+    those of a warp group (HGMMA), as on Hopper, a kernel whose ``assembly`` has none of the latter is held to their rate.
     """
     total = (metadata.get("instructions") or {}).get("total") or {}
     names = [flops_type] if "." in flops_type else []
     kind = flops_type.rpartition(".")[2]
     if total.get("matrix"):
-        names += [f"matrix.{kind}", "matrix.float16"]
+        slower = [f"matrix.{kind}.mma_sync"] if "HGMMA" not in assembly and "QGMMA" not in assembly else []
+        names += [*slower, f"matrix.{kind}", "matrix.float16"]
     names.append(f"vector.{kind}")
     if kind != "float64":
         names.append("vector.float32")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -48,23 +49,24 @@ MAX_COPY_BYTES = 1 << 30
 _COPY_SECONDS, _FMA_SECONDS = 0.35, 0.2
 
 
-def ceilings(target: str) -> list[Ceiling]:
-    """Ceilings of a target: measured where it is the CPU, else those of its first device's datasheet.
+def ceilings(target: str, gpu: str = "") -> list[Ceiling]:
+    """Ceilings of a target: measured where it is the CPU, else those of a device's datasheet.
 
-    ``target`` is any name that the compiler resolves; it stands in the records as given.  A GPU architecture without a
-    known device gives none.
+    ``target`` is any name that the compiler resolves; it stands in the records as given.  ``gpu`` is the product name of the
+    GPU at hand, as its driver gives it; without one, or with one that is not known, the architecture's first device
+    counts.  A GPU architecture without a known device gives none.
     """
     resolved = targets.resolve(target)
     if resolved.kind == "cpu":
         return measure_cpu(target, resolved.vector_bits or 128)
-    return datasheet(target, resolved)
+    return datasheet(target, resolved, gpu)
 
 
-def datasheet(name: str, resolved: Any) -> list[Ceiling]:
-    """Datasheet ceilings of the first device that a resolved target knows, labelled with the device and the source."""
+def datasheet(name: str, resolved: Any, gpu: str = "") -> list[Ceiling]:
+    """Datasheet ceilings of the device that ``gpu`` names, else of the first one, labelled with device and source."""
     if not resolved.devices:
         return []
-    device = resolved.devices[0]
+    device = matching_device(resolved.devices, gpu)
     provenance = Provenance("datasheet", device.name, "", device.source)
     rows = [
         Ceiling(name, "dram.bytes_per_s", "", targets.dram_bytes_per_second(device), provenance),
@@ -75,6 +77,16 @@ def datasheet(name: str, resolved: Any) -> list[Ceiling]:
         if value is not None:
             rows.append(Ceiling(name, "flops_per_s", rate, float(value), provenance))
     return rows
+
+
+def matching_device(devices: Sequence[Any], gpu: str) -> Any:
+    """The device that shares most words with the product name ``gpu``, among those whose model it names; else the first.
+
+    ``NVIDIA H200`` is ``H200 SXM``; ``NVIDIA A100-SXM4-80GB`` is ``A100 SXM 80GB`` rather than the smaller one.
+    """
+    words = set(re.findall(r"[A-Z]*[0-9]+[A-Z]*|[A-Z]+", gpu.upper()))
+    named = [device for device in devices if device.name.upper().split()[0] in words]
+    return max(named, key=lambda device: len(words & set(device.name.upper().split())), default=devices[0])
 
 
 def measure_cpu(name: str, vector_bits: int) -> list[Ceiling]:

@@ -130,7 +130,7 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
             kept = store.keep_only(positions, again=RUN_AGAIN) if directory.resumed else set()
             waiting = [(index, case) for index, case in enumerate(prepared.cases) if (case.id, case.hash) not in kept]
             store.set_unavailable(prepared.plan.unavailable)
-            store.add_ceilings(_datasheet_ceilings(prepared.cases))
+            store.add_ceilings(_datasheet_ceilings(prepared.cases, prepared.machine))
             progress.begin(len(prepared.cases), len(kept))
             paths = Paths(workload.directory, Path.cwd(), Path(tileprof.__file__).resolve().parent.parent)
             sweep = Sweep(workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths)
@@ -158,10 +158,14 @@ def _header(prepared: Prepared, started: str) -> Run:
     )
 
 
-def _datasheet_ceilings(cases: Sequence[Case]) -> list[Ceiling]:
-    """Ceilings of the GPUs that the cases are for."""
-    names = dict.fromkeys(c.target.target for c in cases if c.target.kind != "cpu" and c.target.unsupported is None)
-    return [ceiling for name in names for ceiling in ceilings(name)]
+def _datasheet_ceilings(cases: Sequence[Case], machine: Machine) -> list[Ceiling]:
+    """Ceilings of the GPUs that the cases are for: of the one that is here where it fits."""
+    found = {c.target.target: c.target for c in cases if c.target.kind != "cpu" and c.target.unsupported is None}
+    rows: list[Ceiling] = []
+    for name, target in found.items():
+        gpu = machine.gpu_for(target.kind, name.partition(":")[2])
+        rows += ceilings(name, gpu.name if gpu else "")
+    return rows
 
 
 def exit_status(results: Sequence[CaseResult]) -> int:

@@ -154,3 +154,14 @@ def test_metadata_of_the_factory_is_what_the_model_reads() -> None:
     metadata = make_metadata("matmul_padded", "float16", "cuda:sm_80")
     assert sum(metadata["flops"].values()) == 2 * 1024**3
     assert metadata["bytes_min"] == 2 * 2 * 1024**2 + 4 * 1024**2
+
+
+def test_warp_products_on_hopper_are_held_to_their_own_rate() -> None:
+    """mma.sync reaches two thirds of what wgmma reaches there."""
+    peaks = [peak("matrix.float16"), peak("matrix.float16.mma_sync")]
+    metadata = {"instructions": {"total": {"matrix": 8}}}
+    warp = compute_ceiling(metadata, "float16", peaks, "HMMA.16816.F32 R4, R8, R12, R4 ;")
+    group = compute_ceiling(metadata, "float16", peaks, "HGMMA.64x128x16.F32 R24, gdesc[UR4] ;")
+    assert warp is not None
+    assert group is not None
+    assert (warp.unit_class, group.unit_class) == ("matrix.float16.mma_sync", "matrix.float16")

@@ -119,3 +119,19 @@ def test_the_system_may_not_say(tmp_path: Path) -> None:
     (tmp_path / "index3").mkdir()
     (tmp_path / "index3/size").write_text("307200K\n")
     assert ceilings.last_level_cache_bytes(tmp_path) == 300 << 20
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "device"),
+    [
+        ("cuda:sm_90a", "NVIDIA H200", "H200 SXM"),
+        ("cuda:sm_90a", "NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("cuda:sm_90a", "NVIDIA H100 PCIe", "H100 PCIe"),
+        ("cuda:sm_80", "NVIDIA A100-SXM4-40GB", "A100 SXM 40GB"),
+        ("cuda:sm_80", "NVIDIA A100 80GB PCIe", "A100 PCIe 80GB"),
+        ("cuda:sm_80", "", "A100 SXM 80GB"),
+        ("cuda:sm_80", "NVIDIA A30", "A100 SXM 80GB"),
+    ],
+)
+def test_the_gpu_at_hand_gives_the_ceilings(target: str, gpu: str, device: str) -> None:
+    assert {ceiling.provenance.tool for ceiling in ceilings.ceilings(target, gpu)} == {device}
