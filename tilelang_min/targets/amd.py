@@ -1,6 +1,6 @@
 """AMD CDNA architectures and products as data.
 
-Not here: lane maps (``lane_maps.py``), the occupancy formula (``occupancy.py``), counting rules
+Not here: matrix instructions (``mfma.py``), the occupancy formula (``occupancy.py``), counting rules
 (``tilelang_min.access``).
 """
 
@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilelang_min.targets.lane_maps import (
-    MFMA_16X16X4_F32,
-    MFMA_16X16X16_F16,
-    MFMA_32X32X2_F32,
-    MFMA_32X32X8_F16,
-)
+from tilelang_min.targets import mfma
 from tilelang_min.targets.memory import AMD_REQUESTS, amd_phases
 from tilelang_min.targets.records import Device, RegisterFile, SharedMemory, Target, UnitLimits
 
@@ -40,7 +35,7 @@ LIMITS = UnitLimits(
 # arch: LDS KiB a unit (also the most a workgroup may have), granule in bytes
 _LDS: dict[str, tuple[int, int]] = {"gfx90a": (64, 512), "gfx942": (64, 512), "gfx950": (160, 1280)}
 
-_MATRIX = (MFMA_32X32X8_F16, MFMA_16X16X16_F16, MFMA_32X32X2_F32, MFMA_16X16X4_F32)
+_MATRIX = (mfma.MFMA_32X32X8_F16, mfma.MFMA_16X16X16_F16, mfma.MFMA_32X32X2_F32, mfma.MFMA_16X16X4_F32)
 
 _FLOPS: dict[str, Mapping[str, float]] = {
     "gfx90a": {
@@ -150,4 +145,5 @@ def target(arch: str) -> Target:
         source="AMD CDNA ISA documents; HIP programming guide (1024 threads a block)",
         shared_phases=amd_phases(arch),
         global_transfer=AMD_REQUESTS[arch],
+        instruction_set=mfma.instruction_set(arch),
     )

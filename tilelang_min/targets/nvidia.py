@@ -1,6 +1,6 @@
 """NVIDIA architectures and products as data.
 
-Not here: lane maps (``lane_maps.py``), the occupancy formula (``occupancy.py``), counting rules
+Not here: matrix instructions (``mma_sync.py``), the occupancy formula (``occupancy.py``), counting rules
 (``tilelang_min.access``).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilelang_min.targets.lane_maps import MMA_M16N8K16_F16
+from tilelang_min.targets import mma_sync
 from tilelang_min.targets.memory import NVIDIA_SECTORS, nvidia_phases
 from tilelang_min.targets.records import Device, RegisterFile, SharedMemory, Target, UnitLimits
 
@@ -192,11 +192,12 @@ def target(arch: str) -> Target:
             barriers_free_for_one_warp=False,
             source=OCCUPANCY_HEADER,
         ),
-        matrix_instructions=(MMA_M16N8K16_F16,) if "mma_sync" in features else (),
+        matrix_instructions=(mma_sync.M16N8K16_F16,) if "mma_sync" in features else (),
         features=features,
         vector_bits=None,
         devices=_DEVICES[arch],
         source="CUDA C++ Programming Guide, technical specifications by compute capability",
         shared_phases=nvidia_phases(features),
         global_transfer=NVIDIA_SECTORS,
+        instruction_set=mma_sync.instruction_set(arch),
     )

@@ -59,6 +59,14 @@ class MatrixInstruction:
 
     ``name`` is the PTX instruction or the LLVM intrinsic.  ``a_map`` gives (m, k), ``b_map`` (k, n), ``c_map`` (m, n)
     of each lane's items; d is laid out as c.
+
+    ``a_operand``, ``b_operand`` and ``c_operand`` are the types in which a call takes the items.  On NVIDIA each names one
+    register of several (``uint32`` holds two 16-bit or four 8-bit items, the lower in the lower bits; :meth:`registers`
+    says how many); on AMD all items at once (``float16x4``, ``int16x4``, ``int64``: the same bits).  ``modifiers`` are
+    the constants that follow c in the call of an LLVM intrinsic.
+
+    ``input_format`` names the format to which a and b are cut down on the way in (``tf32``, ``xf32``: 10 bits of
+    mantissa); such an instruction is :attr:`lossy`, and only for who asks for it.
     """
 
     name: str
@@ -72,6 +80,28 @@ class MatrixInstruction:
     b_map: LaneMap
     c_map: LaneMap
     source: str
+    a_operand: str
+    b_operand: str
+    c_operand: str
+    modifiers: tuple[int, ...] = ()
+    input_format: str | None = None
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a and b lose precision that their types have."""
+        return self.input_format is not None
+
+    def registers(self, matrix: str) -> int:
+        """How many registers of type ``{matrix}_operand`` hold the items of ``matrix`` (``a``, ``b`` or ``c``) in NVIDIA's
+        calls."""
+        items: int = getattr(self, f"{matrix}_map").items
+        return items * _bits(getattr(self, f"{matrix}_dtype")) // _bits(getattr(self, f"{matrix}_operand"))
+
+
+def _bits(dtype: str) -> int:
+    """Bits of an element, from the digits of its type's name (``float8_e4m3``: 8)."""
+    digits = "".join(c if c.isdigit() else " " for c in dtype).split()
+    return int(digits[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +211,8 @@ class Target:
     ``kind`` is ``cuda``, ``hip`` or ``cpu``; ``arch`` the vendor's name (``sm_80``, ``gfx942``, ``x86-64-v3``);
     ``name`` what :func:`tilelang_min.targets.resolve` takes; ``vendor`` ``nvidia``, ``amd`` or ``cpu``.  ``features``
     names groups of instructions the compiler can use (``ldmatrix``, ``cp_async``, ``mma_sync``, ``mfma``, ...).
+    ``instruction_set`` are all matrix instructions that can be printed, compiled and simulated, of each type the best
+    first; ``matrix_instructions`` those of them that lowering chooses from by itself, in that order.
     ``vector_bits`` is the widest CPU vector (None on GPUs).  ``devices`` are known products, the first being the
     default for ceilings.
     """
@@ -201,6 +233,7 @@ class Target:
     source: str
     shared_phases: tuple[SharedPhases, ...] = ()
     global_transfer: GlobalTransfer | None = None
+    instruction_set: tuple[MatrixInstruction, ...] = ()
 
     def phases_of(self, access: str, width_bits: int) -> SharedPhases | None:
         """The phases of a shared memory access, or None where no rule is known."""

@@ -2,132 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from lane_tables import LDMATRIX_TABLE, LDMATRIX_TRANS_TABLE, MMA, Table, mfma
 
 from tilelang_min.targets import LDMATRIX, LDMATRIX_TRANS, LaneMap, MatrixInstruction, resolve
 
-Table = dict[int, list[tuple[int, int]]]
-
-# PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type": elements of lanes 0, 1, 6, 17 and 31.
-MMA_A: Table = {
-    0: [(0, 0), (0, 1), (8, 0), (8, 1), (0, 8), (0, 9), (8, 8), (8, 9)],
-    1: [(0, 2), (0, 3), (8, 2), (8, 3), (0, 10), (0, 11), (8, 10), (8, 11)],
-    6: [(1, 4), (1, 5), (9, 4), (9, 5), (1, 12), (1, 13), (9, 12), (9, 13)],
-    17: [(4, 2), (4, 3), (12, 2), (12, 3), (4, 10), (4, 11), (12, 10), (12, 11)],
-    31: [(7, 6), (7, 7), (15, 6), (15, 7), (7, 14), (7, 15), (15, 14), (15, 15)],
-}
-MMA_B: Table = {
-    0: [(0, 0), (1, 0), (8, 0), (9, 0)],
-    1: [(2, 0), (3, 0), (10, 0), (11, 0)],
-    6: [(4, 1), (5, 1), (12, 1), (13, 1)],
-    17: [(2, 4), (3, 4), (10, 4), (11, 4)],
-    31: [(6, 7), (7, 7), (14, 7), (15, 7)],
-}
-MMA_C: Table = {
-    0: [(0, 0), (0, 1), (8, 0), (8, 1)],
-    1: [(0, 2), (0, 3), (8, 2), (8, 3)],
-    6: [(1, 4), (1, 5), (9, 4), (9, 5)],
-    17: [(4, 2), (4, 3), (12, 2), (12, 3)],
-    31: [(7, 6), (7, 7), (15, 6), (15, 7)],
-}
-
-# AMD CDNA3 ISA, matrix arithmetic instructions: 32x32 accumulators, sixteen rows of one column a lane.
-ROWS_LOW = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]
-ROWS_HIGH = [4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31]
-C_32X32: Table = {
-    0: [(row, 0) for row in ROWS_LOW],
-    5: [(row, 5) for row in ROWS_LOW],
-    31: [(row, 31) for row in ROWS_LOW],
-    33: [(row, 1) for row in ROWS_HIGH],
-    63: [(row, 31) for row in ROWS_HIGH],
-}
-C_16X16: Table = {
-    0: [(0, 0), (1, 0), (2, 0), (3, 0)],
-    15: [(0, 15), (1, 15), (2, 15), (3, 15)],
-    16: [(4, 0), (5, 0), (6, 0), (7, 0)],
-    37: [(8, 5), (9, 5), (10, 5), (11, 5)],
-    63: [(12, 15), (13, 15), (14, 15), (15, 15)],
-}
-A_32X32X8: Table = {
-    0: [(0, 0), (0, 1), (0, 2), (0, 3)],
-    31: [(31, 0), (31, 1), (31, 2), (31, 3)],
-    32: [(0, 4), (0, 5), (0, 6), (0, 7)],
-    45: [(13, 4), (13, 5), (13, 6), (13, 7)],
-    63: [(31, 4), (31, 5), (31, 6), (31, 7)],
-}
-B_32X32X8: Table = {
-    0: [(0, 0), (1, 0), (2, 0), (3, 0)],
-    31: [(0, 31), (1, 31), (2, 31), (3, 31)],
-    32: [(4, 0), (5, 0), (6, 0), (7, 0)],
-    45: [(4, 13), (5, 13), (6, 13), (7, 13)],
-    63: [(4, 31), (5, 31), (6, 31), (7, 31)],
-}
-A_16X16X16: Table = {
-    0: [(0, 0), (0, 1), (0, 2), (0, 3)],
-    15: [(15, 0), (15, 1), (15, 2), (15, 3)],
-    16: [(0, 4), (0, 5), (0, 6), (0, 7)],
-    37: [(5, 8), (5, 9), (5, 10), (5, 11)],
-    63: [(15, 12), (15, 13), (15, 14), (15, 15)],
-}
-B_16X16X16: Table = {
-    0: [(0, 0), (1, 0), (2, 0), (3, 0)],
-    15: [(0, 15), (1, 15), (2, 15), (3, 15)],
-    16: [(4, 0), (5, 0), (6, 0), (7, 0)],
-    37: [(8, 5), (9, 5), (10, 5), (11, 5)],
-    63: [(12, 15), (13, 15), (14, 15), (15, 15)],
-}
-A_32X32X2: Table = {0: [(0, 0)], 31: [(31, 0)], 32: [(0, 1)], 45: [(13, 1)], 63: [(31, 1)]}
-B_32X32X2: Table = {0: [(0, 0)], 31: [(0, 31)], 32: [(1, 0)], 45: [(1, 13)], 63: [(1, 31)]}
-A_16X16X4: Table = {0: [(0, 0)], 15: [(15, 0)], 16: [(0, 1)], 37: [(5, 2)], 63: [(15, 3)]}
-B_16X16X4: Table = {0: [(0, 0)], 15: [(0, 15)], 16: [(1, 0)], 37: [(2, 5)], 63: [(3, 15)]}
-
-# PTX ISA, ldmatrix: a lane receives two neighbours of a row; with .trans two neighbours of a column.
-LDMATRIX_TABLE: Table = {
-    0: [(0, 0), (0, 1)],
-    3: [(0, 6), (0, 7)],
-    4: [(1, 0), (1, 1)],
-    17: [(4, 2), (4, 3)],
-    31: [(7, 6), (7, 7)],
-}
-LDMATRIX_TRANS_TABLE: Table = {
-    0: [(0, 0), (1, 0)],
-    3: [(6, 0), (7, 0)],
-    4: [(0, 1), (1, 1)],
-    17: [(2, 4), (3, 4)],
-    31: [(6, 7), (7, 7)],
-}
-
-TABLES: dict[str, tuple[Table, Table, Table]] = {
-    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": (MMA_A, MMA_B, MMA_C),
-    "llvm.amdgcn.mfma.f32.32x32x8f16": (A_32X32X8, B_32X32X8, C_32X32),
-    "llvm.amdgcn.mfma.f32.16x16x16f16": (A_16X16X16, B_16X16X16, C_16X16),
-    "llvm.amdgcn.mfma.f32.32x32x2f32": (A_32X32X2, B_32X32X2, C_32X32),
-    "llvm.amdgcn.mfma.f32.16x16x4f32": (A_16X16X4, B_16X16X4, C_16X16),
-}
+NVIDIA = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+AMD = ("gfx90a", "gfx942", "gfx950")
+MMA_NAME = re.compile(r"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col\.(\w+)\.(\w+)\.(\w+)\.(\w+)")
+MFMA_NAME = re.compile(
+    r"llvm\.amdgcn\.mfma\.(?:scale\.)?([fi]\d+)\.(\d+)x(\d+)x(\d+)\.?(xf32|f8f6f4|bf16\.1k|i8|(?:[bf]p?[f\d]+\.?)+)"
+)
 
 
-def instructions() -> dict[str, MatrixInstruction]:
-    """Every matrix instruction of every target, by name."""
-    targets = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx90a", "hip:gfx942", "hip:gfx950")
-    return {each.name: each for target in targets for each in resolve(target).matrix_instructions}
+def instructions() -> dict[tuple[str, tuple[int, ...]], MatrixInstruction]:
+    """Every matrix instruction of every target, by name and modifiers."""
+    targets = [*(f"cuda:{arch}" for arch in NVIDIA), *(f"hip:{arch}" for arch in AMD)]
+    return {(each.name, each.modifiers): each for target in targets for each in resolve(target).instruction_set}
+
+
+def tables(name: str) -> tuple[Table, Table, Table]:
+    """The tables of an instruction, from the words of its name."""
+    if found := MMA_NAME.fullmatch(name):
+        return MMA[f"m{found[1]}n{found[2]}k{found[3]}.{found[5]}"]
+    found = MFMA_NAME.fullmatch(name)
+    assert found is not None, name
+    assert found[2] == found[3], name
+    return mfma(int(found[2]), int(found[4]), found[1] == "f64")
 
 
 def maps() -> Iterator[tuple[str, LaneMap, Table, tuple[int, int]]]:
-    """(label, map, table, extent of the matrix) of every map there is."""
-    for name, each in instructions().items():
-        a, b, c = TABLES[name]
-        yield f"{name} a", each.a_map, a, (each.m, each.k)
-        yield f"{name} b", each.b_map, b, (each.k, each.n)
-        yield f"{name} c", each.c_map, c, (each.m, each.n)
+    """(label, map, table, extent of the matrix) of every map there is; equal ones once."""
+    seen: set[object] = set()
+    for each in instructions().values():
+        extents = ((each.m, each.k), (each.k, each.n), (each.m, each.n))
+        for side, table, extent in zip("abc", tables(each.name), extents, strict=True):
+            lane_map: LaneMap = getattr(each, f"{side}_map")
+            key = (lane_map, extent, id(table) if side == "c" else tuple(table))
+            if key not in seen:
+                seen.add(key)
+                yield f"{each.name} {side}", lane_map, table, extent
     yield "ldmatrix", LDMATRIX, LDMATRIX_TABLE, (8, 8)
     yield "ldmatrix.trans", LDMATRIX_TRANS, LDMATRIX_TRANS_TABLE, (8, 8)
 
 
 MAPS = list(maps())
+EVERY = sorted(instructions())
 
 
 def agrees(lane_map: LaneMap, table: Table) -> bool:
@@ -138,8 +63,11 @@ def agrees(lane_map: LaneMap, table: Table) -> bool:
     )
 
 
-def test_every_instruction_has_a_table() -> None:
-    assert set(instructions()) == set(TABLES)
+@pytest.mark.parametrize("key", EVERY, ids=[f"{name}{modifiers or ''}" for name, modifiers in EVERY])
+def test_every_instruction_agrees_with_its_tables(key: tuple[str, tuple[int, ...]]) -> None:
+    each = instructions()[key]
+    for side, table in zip("abc", tables(each.name), strict=True):
+        assert agrees(getattr(each, f"{side}_map"), table), side
 
 
 @pytest.mark.parametrize(("label", "lane_map", "table", "extent"), MAPS, ids=[entry[0] for entry in MAPS])
@@ -177,25 +105,123 @@ def test_changing_any_term_disagrees_with_the_table(
                 assert not agrees(replace(lane_map, **{side: changed}), table), (label, side, index, wrong)
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_fragments_multiply_to_the_product(name: str) -> None:
-    """a, b and c maps belong together: the dimensions the instruction states are those of its maps."""
-    each = instructions()[name]
+TYPE_WORDS = {
+    "f64": "float64",
+    "f32": "float32",
+    "xf32": "float32",
+    "tf32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "bf16.1k": "bfloat16",
+    "s8": "int8",
+    "u8": "uint8",
+    "i8": "int8",
+    "s32": "int32",
+    "i32": "int32",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+}
+BYTES = {"float64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2}
+
+
+@pytest.mark.parametrize("key", EVERY, ids=[f"{name}{modifiers or ''}" for name, modifiers in EVERY])
+def test_the_record_says_what_the_name_says(key: tuple[str, tuple[int, ...]]) -> None:
+    """Extents, types and operands: a call's operands have exactly the bits of the items."""
+    each = instructions()[key]
     assert each.a_map.lanes * each.a_map.items == each.m * each.k
     assert each.b_map.lanes * each.b_map.items == each.k * each.n
     assert each.c_map.lanes * each.c_map.items == each.m * each.n
-    shape = name.rsplit(".", 1)[-1] if "mfma" in name else name.split(".")[3]
-    digits = shape.replace("m", "").replace("n", "x").replace("k", "x").removesuffix("f16").removesuffix("f32")
-    assert digits == f"{each.m}x{each.n}x{each.k}"
+    size = {side: BYTES.get(getattr(each, f"{side}_dtype"), 1) * getattr(each, f"{side}_map").items for side in "abc"}
+    if found := MMA_NAME.fullmatch(each.name):
+        m, n, k, d, a, b, c = found.groups()
+        assert (int(m), int(n), int(k)) == (each.m, each.n, each.k)
+        assert [TYPE_WORDS[word] for word in (a, b, c)] == [each.a_dtype, each.b_dtype, each.c_dtype]
+        assert d == c
+        assert each.lossy == (a == "tf32")
+        assert each.modifiers == ()
+        for side in "abc":
+            operand = getattr(each, f"{side}_operand")
+            assert each.registers(side) * int(re.sub(r"\D", "", operand)) == 8 * size[side]
+            assert operand in ("uint32", getattr(each, f"{side}_dtype"))
+        return
+    found = MFMA_NAME.fullmatch(each.name)
+    assert found is not None
+    c, m, n, k, rest = found.groups()
+    assert (int(m), int(n), int(k)) == (each.m, each.n, each.k)
+    assert TYPE_WORDS[c] == each.c_dtype
+    assert each.lossy == (rest == "xf32")
+    if rest in TYPE_WORDS:
+        assert TYPE_WORDS[rest] == each.a_dtype == each.b_dtype
+    for side in "abc":
+        element, _, lanes = getattr(each, f"{side}_operand").partition("x")
+        assert int(re.sub(r"\D", "", element)) * int(lanes or 1) == 8 * size[side], side
+    assert each.modifiers[2:] == ((0,) if "scale" not in each.name else (0, 0, 0, 0))
 
 
-def test_which_targets_have_which() -> None:
-    assert [each.name for each in resolve("cuda:sm_80").matrix_instructions] == [
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-    ]
-    assert resolve("cuda:sm_75").matrix_instructions == ()  # m16n8k16 needs sm_80
-    for arch in ("gfx90a", "gfx942", "gfx950"):
-        assert {each.name for each in resolve(f"hip:{arch}").matrix_instructions} == {
-            name for name in TABLES if "amdgcn" in name
-        }
-    assert resolve("cpu:x86-64-v3").matrix_instructions == ()
+def test_eight_bit_floats_by_their_words_and_formats() -> None:
+    """AMD's words fp8 and bf8 mean one thing on gfx942, another on gfx950; NVIDIA's always the latter."""
+    kinds = {"gfx942": ("float8_e4m3fnuz", "float8_e5m2fnuz"), "gfx950": ("float8_e4m3", "float8_e5m2")}
+    for arch, (fp8, bf8) in kinds.items():
+        have = {each.name: each for each in resolve(f"hip:{arch}").instruction_set}
+        for shape in ("16x16x32", "32x32x16"):
+            for a, b in (("fp8", "fp8"), ("fp8", "bf8"), ("bf8", "fp8"), ("bf8", "bf8")):
+                each = have[f"llvm.amdgcn.mfma.f32.{shape}.{a}.{b}"]
+                assert each.a_dtype == (fp8 if a == "fp8" else bf8)
+                assert each.b_dtype == (fp8 if b == "fp8" else bf8)
+    scaled = [each for each in resolve("hip:gfx950").instruction_set if "f8f6f4" in each.name]
+    formats = {0: "float8_e4m3", 1: "float8_e5m2"}
+    assert len(scaled) == 8
+    assert all((formats[e.modifiers[0]], formats[e.modifiers[1]]) == (e.a_dtype, e.b_dtype) for e in scaled)
+
+
+def has(target: str, a: str, c: str, b: str | None = None) -> set[str]:
+    """Shapes (m x k) of a target's instructions of these types."""
+    wanted = (a, b or a, c)
+    return {f"{e.m}x{e.k}" for e in resolve(target).instruction_set if (e.a_dtype, e.b_dtype, e.c_dtype) == wanted}
+
+
+def test_which_nvidia_targets_have_which() -> None:
+    assert has("cuda:sm_75", "float16", "float32") == has("cuda:sm_75", "float16", "float16") == {"16x8"}
+    assert has("cuda:sm_75", "int8", "int32") == has("cuda:sm_75", "uint8", "int32", "int8") == {"8x16"}
+    for dtype in ("bfloat16", "float32", "float64", "float8_e4m3"):
+        assert not has("cuda:sm_75", dtype, "float64" if dtype == "float64" else "float32")
+    for arch in NVIDIA[1:]:
+        target = f"cuda:{arch}"
+        assert has(target, "float16", "float32") == has(target, "float16", "float16") == {"16x16", "16x8"}
+        assert has(target, "bfloat16", "float32") == {"16x16"}
+        assert has(target, "float32", "float32") == {"16x8"}
+        for a in ("int8", "uint8"):
+            assert all(has(target, a, "int32", b) == {"16x32", "8x16"} for b in ("int8", "uint8"))
+        late = arch in NVIDIA[3:]
+        for a in ("float8_e4m3", "float8_e5m2"):
+            assert all(
+                has(target, a, "float32", b) == ({"16x32"} if late else set()) for b in ("float8_e4m3", "float8_e5m2")
+            )
+        wide = {"16x16"} if arch in NVIDIA[4:] else set()
+        assert has(target, "float64", "float64") == {"8x4"} | wide
+
+
+def test_which_amd_targets_have_which() -> None:
+    for arch in AMD:
+        target, new = f"hip:{arch}", arch == "gfx950"
+        wide = {"32x16", "16x32"} if new else set()
+        assert has(target, "float16", "float32") == has(target, "bfloat16", "float32") == {"32x8", "16x16"} | wide
+        assert has(target, "float64", "float64") == {"16x4"}
+        assert has(target, "float32", "float32") == {"32x2", "16x4"} | ({"32x4", "16x8"} if arch == "gfx942" else set())
+    assert has("hip:gfx90a", "int8", "int32") == {"32x8", "16x16"}
+    assert has("hip:gfx942", "int8", "int32") == {"32x16", "16x32"}
+    assert has("hip:gfx950", "int8", "int32") == {"32x16", "16x32", "32x32", "16x64"}
+    assert has("hip:gfx950", "float8_e4m3", "float32", "float8_e5m2") == {"32x16", "16x32", "32x64", "16x128"}
+    assert not has("hip:gfx90a", "float8_e4m3", "float32")
+    assert not has("hip:gfx942", "float8_e4m3", "float32")
+    assert not any("uint8" in (e.a_dtype, e.b_dtype) for arch in AMD for e in resolve(f"hip:{arch}").instruction_set)
+
+
+def test_what_lowering_chooses_from_by_itself() -> None:
+    """Never a lossy instruction, and always ones that the instruction set has."""
+    targets = [*(f"cuda:{arch}" for arch in NVIDIA), *(f"hip:{arch}" for arch in AMD), "cpu:x86-64-v3"]
+    for target in map(resolve, targets):
+        assert set(target.matrix_instructions) <= set(target.instruction_set)
+        assert not any(each.lossy for each in target.matrix_instructions)
+        assert len({(e.name, e.modifiers) for e in target.instruction_set}) == len(target.instruction_set)
+    assert resolve("cpu:x86-64-v3").instruction_set == ()
