@@ -25,6 +25,7 @@ def check_resources(program: TileProgram, target: Target) -> None:
             location=program.location,
             remedy=f"use a multiple of {target.warp_size}",
         )
+    _check_fragments(program, target)
     limit = 65535
     if max(program.grid[1:]) > limit or program.grid[0] >= 2**31:
         raise ResourceError(
@@ -52,3 +53,17 @@ def check_resources(program: TileProgram, target: Target) -> None:
             location=tiles[0][2].location,
             remedy="use smaller tiles or fewer stages",
         )
+
+
+def _check_fragments(program: TileProgram, target: Target) -> None:
+    """A fragment that alone needs more registers than a thread can have would live in memory."""
+    for buffer in program.buffers:
+        if buffer.scope == "fragment":
+            need = -(-buffer.elements // program.threads) * dtype_bytes(buffer.dtype) // 4
+            if need > target.registers.per_thread:
+                raise ResourceError(
+                    f"fragment {buffer.name} needs {need} registers of each of {program.threads} threads, {target.name} has "
+                    f"{target.registers.per_thread} a thread",
+                    location=buffer.location,
+                    remedy="use a smaller tile or more threads",
+                )

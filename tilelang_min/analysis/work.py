@@ -1,8 +1,9 @@
-"""Floating-point operations and least bytes of a kernel, counted on the tile program.
+"""Floating-point operations and least bytes of a kernel, counted on the tile program as its author wrote it.
 
-A fused multiply-add is 2 operations, a transcendental function 1.  Ragged tiles count only the elements that exist: the
-operations of a matrix product are those of its whole tiles cut to the range of its operands where that is known, which is exact
-for products whose tiles come from plain copies.
+A fused multiply-add is 2 operations, a transcendental function 1.  Only elements that exist count: of a matrix product those for
+which the copies that fill its tiles find elements in their tensors, of an element-wise nest those that it writes to a tensor
+or, where it writes tiles, for which it finds elements in the tensors it reads.  Conditions on block and loop indices are
+evaluated.
 """
 
 from __future__ import annotations
@@ -12,9 +13,26 @@ from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
+from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import as_int, is_symbolic
-from tilelang_min.ir.nodes import Conditional, Copy, Gemm, Loop, Parallel, Region, Statement, TileProgram, walk
+from tilelang_min.analysis.points import count_points
+from tilelang_min.analysis.regions import written
+from tilelang_min.ir.expressions import as_int, bind_range, index, is_symbolic, loads
+from tilelang_min.ir.nodes import (
+    Assign,
+    Buffer,
+    Conditional,
+    Copy,
+    Expr,
+    Fill,
+    Gemm,
+    Loop,
+    Parallel,
+    Region,
+    Statement,
+    TileProgram,
+    walk,
+)
 from tilelang_min.program.dtypes import dtype_bytes
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
@@ -22,85 +40,125 @@ _CALLS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
 
 
 def flops(program: TileProgram) -> dict[str, int]:
-    """Operations a launch by type of the arithmetic (``float32``: results in float32, whatever the operands)."""
-    counts: Counter[str] = Counter()
-    blocks = program.grid[0] * program.grid[1] * program.grid[2]
-    _count(program, program.body, blocks, counts)
-    return {dtype: count for dtype, count in sorted(counts.items()) if count}
+    """Operations a launch by type: of the operands for matrix products, of the arithmetic for everything else.
+
+    ``program`` must be as parsed: a pipeline repeats copies, and its copies no longer tell what fills a tile.
+    """
+    counter = _Counter(program)
+    box = {variable: (0, extent) for variable, extent in zip(program.block_variables, program.grid, strict=True)}
+    counter.block(program.body, box, [])
+    return {dtype: count for dtype, count in sorted(counter.counts.items()) if count}
 
 
-def _count(program: TileProgram, statements: tuple[Statement, ...], times: int, counts: Counter[str]) -> None:
-    for statement in statements:
-        if isinstance(statement, Loop):
-            extent = as_int(statement.extent)
-            _count(program, statement.body, times * (extent if extent is not None else 1), counts)
-        elif isinstance(statement, Conditional):
-            _count(program, statement.then, times, counts)
-            _count(program, statement.otherwise, times, counts)
-        elif isinstance(statement, Gemm):
-            counts[_matrix_type(statement)] += _gemm_flops(program, statement, times)
-        elif isinstance(statement, Parallel):
-            points = _points(program, statement, times)
-            for assign in statement.body:
-                for dtype, number in _expression(assign.value).items():
-                    counts[dtype] += points * number
+class _Counter:
+    """Walks the program with the box of variables that it runs over and the conditions it runs under."""
+
+    def __init__(self, program: TileProgram) -> None:
+        self.program = program
+        self.counts: Counter[str] = Counter()
+        self.analyzer = Analyzer()
+        for variable, extent in zip(program.block_variables, program.grid, strict=True):
+            bind_range(self.analyzer, variable, 0, extent)
+
+    def block(self, statements: tuple[Statement, ...], box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+        """Count all statements of a block."""
+        for statement in statements:
+            if isinstance(statement, Loop):
+                span, bounds = self.span(statement)
+                self.block(statement.body, {**box, statement.variable: span}, [*conditions, *bounds])
+            elif isinstance(statement, Conditional):
+                self.block(statement.then, box, [*conditions, statement.condition])
+                self.block(statement.otherwise, box, [*conditions, tirx.Not(statement.condition)])
+            elif isinstance(statement, Gemm):
+                self.counts[statement.a.buffer.dtype] += self.gemm(statement, box, conditions)
+            elif isinstance(statement, Parallel):
+                self.nest(statement, box, conditions)
+            elif isinstance(statement, Assign):
+                self.count(statement.value, count_points(box, [*conditions, *_inside(statement)]))
+
+    def span(self, loop: Loop) -> tuple[tuple[int, int], list[Any]]:
+        """First value and number of values of a loop variable, with conditions where its bounds are expressions."""
+        first, extent = as_int(loop.start), as_int(loop.extent)
+        if first is not None and extent is not None:
+            bind_range(self.analyzer, loop.variable, first, extent)
+            return (first, extent), []
+        low = self.analyzer.const_int_bound(index(loop.start)).min_value
+        high = self.analyzer.const_int_bound(index(loop.start + loop.extent)).max_value
+        if high - low > 1 << 24:  # nothing is known: once
+            return (0, 1), []
+        bind_range(self.analyzer, loop.variable, low, max(0, high - low))
+        return (low, max(0, high - low)), [loop.variable >= loop.start, loop.variable < loop.start + loop.extent]
+
+    def gemm(self, gemm: Gemm, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> int:
+        """2 m n k for each execution, of the elements that exist."""
+        m, n, k = (tirx.Var(name, "int32") for name in ("m", "n", "k"))
+        inner = {m: (0, gemm.m), n: (0, gemm.n), k: (0, gemm.k)}
+        a = self.filled(gemm.a, (k, m) if gemm.transpose_a else (m, k))
+        b = self.filled(gemm.b, (n, k) if gemm.transpose_b else (k, n))
+        return 2 * count_points({**box, **inner}, [*conditions, *a, *b])
+
+    def filled(self, region: Region, indices: tuple[Any, Any]) -> list[Any]:
+        """Conditions that the element at ``indices`` of a tile's region comes from inside of a tensor.
+
+        Known where one copy of a tensor fills the tile and nothing but fills writes it otherwise.
+        """
+        writers = [
+            item for item in walk(self.program.body) if region.buffer in written(item) and not isinstance(item, Fill)
+        ]
+        if len(writers) != 1 or not isinstance(writers[0], Copy) or writers[0].source.buffer.scope != "global":
+            return []
+        copy = writers[0]
+        places = [
+            offset + step - start
+            for offset, step, start in zip(region.offsets, indices, copy.target.offsets, strict=True)
+        ]
+        moving = [place for place, extent in zip(places, copy.target.extents, strict=True) if extent != 1]
+        conditions: list[Any] = []
+        for offset, extent, full in zip(
+            copy.source.offsets, copy.source.extents, copy.source.buffer.shape, strict=True
+        ):
+            at = offset if extent == 1 else offset + moving.pop(0)
+            conditions += _between(at, full)
+        return conditions
+
+    def nest(self, nest: Parallel, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+        """The arithmetic of an element-wise nest."""
+        inner = {variable: (0, extent) for variable, extent in zip(nest.variables, nest.extents, strict=True)}
+        # A register that a nest keeps a value in belongs to the element that is written in the end.
+        final = next((item for item in reversed(nest.body) if item.buffer.scope != "local"), None)
+        for assign in nest.body:
+            exists = _inside(final if assign.buffer.scope == "local" and final is not None else assign)
+            self.count(assign.value, count_points({**box, **inner}, [*conditions, *exists]))
+
+    def count(self, value: Expr, points: int) -> None:
+        """Enter the arithmetic of one expression, done at ``points`` points."""
+        for dtype, number in _arithmetic(value).items():
+            self.counts[dtype] += points * number
 
 
-def _matrix_type(gemm: Gemm) -> str:
-    return gemm.a.buffer.dtype
+def _inside(assign: Assign) -> list[Any]:
+    """Conditions that an assignment concerns elements that exist."""
+    if assign.buffer.scope == "global":
+        return _exists(assign.buffer, assign.indices)
+    conditions: list[Any] = []
+    for load in loads(assign.value):
+        shape = tuple(int(extent) for extent in load.source.ty.shape)
+        if str(load.source.ty.storage_scope) == "global":
+            for item, extent in zip(load.indices, shape, strict=True):
+                conditions += _between(item, extent)
+    return conditions
 
 
-def _gemm_flops(program: TileProgram, gemm: Gemm, times: int) -> int:
-    """2 m n k for each execution; cut at the edges of the tensors when the operands' tiles are plain copies of them."""
-    rows = _covered(program, gemm.a, 1 if gemm.transpose_a else 0)
-    inner = _covered(program, gemm.a, 0 if gemm.transpose_a else 1)
-    columns = _covered(program, gemm.b, 0 if gemm.transpose_b else 1)
-    if rows is None or columns is None or inner is None:
-        return 2 * gemm.m * gemm.n * gemm.k * times
-    blocks_m = -(-rows // gemm.m)
-    blocks_n = -(-columns // gemm.n)
-    blocks_k = -(-inner // gemm.k)
-    if blocks_m * blocks_n * blocks_k == times:
-        return 2 * rows * columns * inner
-    return 2 * gemm.m * gemm.n * gemm.k * times
+def _exists(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Any]:
+    return [part for item, extent in zip(indices, buffer.shape, strict=True) for part in _between(item, extent)]
 
 
-def _covered(program: TileProgram, region: Region, axis: int) -> int | None:
-    """Extent of the tensor along ``axis`` that fills this tile, when one copy of a 2-D tensor does."""
-    copies = [
-        statement
-        for statement in walk(program.body)
-        if isinstance(statement, Copy) and statement.target.buffer is region.buffer
-    ]
-    sources = {id(copy.source.buffer): copy.source.buffer for copy in copies}
-    if len(sources) != 1:
-        return None
-    source = next(iter(sources.values()))
-    return source.shape[axis] if source.scope == "global" and len(source.shape) == 2 else None
+def _between(value: Expr, extent: int) -> list[Any]:
+    value = index(value)
+    return [value >= 0, value < extent]
 
 
-def _points(program: TileProgram, nest: Parallel, times: int) -> int:
-    """Points of a nest over the launch, without those that only touch elements beyond the end of what they write."""
-    points = 1
-    for extent in nest.extents:
-        points *= extent
-    whole = points * times
-    targets = [assign for assign in nest.body if assign.buffer.scope == "global"]
-    if (
-        len(targets) == 1
-        and times * points >= targets[0].buffer.elements
-        and len(targets[0].buffer.shape) == len(nest.extents)
-    ):
-        tensor = targets[0].buffer
-        padded = 1
-        for extent, tile in zip(tensor.shape, nest.extents, strict=True):
-            padded *= -(-extent // tile) * tile
-        if padded and whole % padded == 0:
-            return whole // padded * tensor.elements
-    return whole
-
-
-def _expression(value: Any) -> Counter[str]:
+def _arithmetic(value: Any) -> Counter[str]:
     counts: Counter[str] = Counter()
     if not is_symbolic(value):
         return counts
@@ -122,10 +180,10 @@ def bytes_min(program: TileProgram) -> int:
     """Bytes that must cross the memory interface: every parameter read once if it is read, written once if it is written."""
     total = 0
     read = {name for operation in program.operations[1:] for name in operation.reads}
-    written = {name for operation in program.operations[1:] for name in operation.writes}
+    written_names = {name for operation in program.operations[1:] for name in operation.writes}
     for parameter in program.parameters:
         size = parameter.elements * dtype_bytes(parameter.dtype)
-        total += size * ((parameter.name in read) + (parameter.name in written))
+        total += size * ((parameter.name in read) + (parameter.name in written_names))
     return total
 
 

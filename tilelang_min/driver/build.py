@@ -16,6 +16,7 @@ from tilelang_min.analysis.limits import check_resources
 from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.keys import tool_versions
 from tilelang_min.frontend import parse
+from tilelang_min.ir.nodes import TileProgram
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.printer import describe
 from tilelang_min.ir.thread_json import function_to_json
@@ -54,12 +55,15 @@ class Stopwatch:
 
 
 def thread_program(
-    kernel: PrimFunc, target: Target, watch: Stopwatch | None = None
-) -> tuple[Any, Layouts | None, ThreadProgram]:
+    kernel: PrimFunc | TileProgram, target: Target, watch: Stopwatch | None = None
+) -> tuple[TileProgram, Layouts | None, ThreadProgram]:
     """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
     watch = watch or Stopwatch()
-    with watch.step("frontend"):
-        program = parse(kernel)
+    if isinstance(kernel, TileProgram):
+        program = kernel
+    else:
+        with watch.step("frontend"):
+            program = parse(kernel)
     _dump("tile program", lambda: describe(program))
     with watch.step("transform"):
         program = pipeline(program, target)
@@ -78,13 +82,15 @@ def thread_program(
 def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -> Bundle:
     """Compile ``kernel``.  Raises a TileLangError that says what is wrong, where, and what to do."""
     watch = Stopwatch()
-    program, layouts, thread = thread_program(kernel, target, watch)
+    with watch.step("frontend"):
+        written = parse(kernel)
+    program, layouts, thread = thread_program(written, target, watch)
     generator = import_module(_GENERATORS[target.kind])
     compiled: CompiledKernel = generator.generate(thread, options=options)
     _dump("generated source", lambda: compiled.source)
     _dump("listing", lambda: compiled.listing.text)
     with watch.step("metadata"):
-        work = {"flops": flops(program), "bytes_min": bytes_min(program)}
+        work = {"flops": flops(written), "bytes_min": bytes_min(written)}
     seconds = {**watch.seconds, **compiled.seconds}
     metadata = _metadata(thread, compiled, work, seconds)
     notes = (

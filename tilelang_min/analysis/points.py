@@ -1,0 +1,130 @@
+"""How many points of a box of integers satisfy conditions: exact counting of what ragged tiles and branches leave out.
+
+Conditions are TVM expressions.  Those that share no variable are counted apart and multiplied, so that the extents of a
+matrix product meet one another never: each group is enumerated with NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+from tvm import ir, tirx
+
+LIMIT = 1 << 22
+"""Largest group that is enumerated; of larger ones all points count."""
+
+
+class NotCountable(Exception):
+    """A condition holds something that has no value here (an element of a tensor, a call)."""
+
+
+def count_points(variables: Mapping[Any, tuple[int, int]], conditions: Sequence[Any]) -> int:
+    """Points of the box ``variables`` (variable -> first value, number of values) at which all conditions hold.
+
+    A condition that cannot be counted (it reads a tensor, or its group is too large) is taken to hold everywhere.
+    """
+    known = {int(variable.__chandle__()): (variable, first, extent) for variable, (first, extent) in variables.items()}
+    total = 1
+    free = dict(known)
+    for names, group in _groups(known, [part for condition in conditions for part in _parts(condition)]):
+        for name in names:
+            free.pop(name, None)
+        total *= _count_group([known[name] for name in sorted(names)], group)
+    for _, _, extent in free.values():
+        total *= extent
+    return total
+
+
+def _parts(condition: Any) -> list[Any]:
+    """The conditions that an ``and`` joins."""
+    if isinstance(condition, tirx.And):
+        return [*_parts(condition.a), *_parts(condition.b)]
+    return [condition]
+
+
+def _groups(known: Mapping[int, Any], conditions: list[Any]) -> list[tuple[frozenset[int], list[Any]]]:
+    """Conditions in groups that share no variable, with the variables of each."""
+    groups: list[tuple[frozenset[int], list[Any]]] = []
+    for condition in conditions:
+        names = frozenset(_names(condition) & set(known))
+        members = [condition]
+        rest = []
+        for other_names, others in groups:
+            if other_names & names:
+                names |= other_names
+                members += others
+            else:
+                rest.append((other_names, others))
+        groups = [*rest, (names, members)]
+    return groups
+
+
+def _names(condition: Any) -> set[int]:
+    found: set[int] = set()
+    if isinstance(condition, ir.Expr):
+        tvm_ffi.structural_walk(condition, (tirx.Var, lambda var: found.add(int(var.__chandle__()))))
+    return found
+
+
+def _count_group(variables: list[tuple[Any, int, int]], conditions: list[Any]) -> int:
+    size = 1
+    for _, _, extent in variables:
+        size *= extent
+    if size == 0 or size > LIMIT:
+        return size
+    values: dict[int, Any] = {}
+    for axis, (variable, first, extent) in enumerate(variables):
+        shape = [1] * len(variables)
+        shape[axis] = extent
+        values[int(variable.__chandle__())] = np.arange(first, first + extent).reshape(shape)
+    holds = np.ones([extent for _, _, extent in variables], bool)
+    for condition in conditions:
+        try:
+            holds &= np.asarray(evaluate(condition, values), bool)
+        except NotCountable:
+            continue
+    return int(holds.sum())
+
+
+_BINARY: dict[Any, Any] = {
+    tirx.Add: np.add,
+    tirx.Sub: np.subtract,
+    tirx.Mul: np.multiply,
+    tirx.FloorDiv: np.floor_divide,
+    tirx.FloorMod: np.mod,
+    tirx.Min: np.minimum,
+    tirx.Max: np.maximum,
+    tirx.EQ: np.equal,
+    tirx.NE: np.not_equal,
+    tirx.LT: np.less,
+    tirx.LE: np.less_equal,
+    tirx.GT: np.greater,
+    tirx.GE: np.greater_equal,
+    tirx.And: np.logical_and,
+    tirx.Or: np.logical_or,
+}
+
+
+def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
+    """Value of an integer expression for arrays of values by variable handle.  Raises NotCountable."""
+    if isinstance(expression, (bool, int)):
+        return expression
+    if isinstance(expression, tirx.IntImm):
+        return int(expression.value)
+    if isinstance(expression, tirx.Var):
+        handle = int(expression.__chandle__())
+        if handle in values:
+            return values[handle]
+        raise NotCountable
+    function = _BINARY.get(type(expression))
+    if function is not None:
+        return function(evaluate(expression.a, values), evaluate(expression.b, values))
+    if isinstance(expression, tirx.Not):
+        return np.logical_not(evaluate(expression.a, values))
+    raise NotCountable
+
+
+__all__ = ["NotCountable", "count_points", "evaluate"]
