@@ -3,6 +3,8 @@
 Grammar: numbers, strings, ``true``; names; ``+ - * / // %`` and signs; chained comparisons, ``in`` and ``not in`` over a
 bracketed list; ``and``, ``or``, ``not``; ``x if c else y``; calls of min, max, abs and ceildiv.  Parsed by Python's own
 parser and walked by :func:`evaluate`, so that no other name, attribute or call can be reached.
+
+Address expressions (``integers=True``) have ``^ & | << >>`` beside these, and no ``/``, strings or fractions.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tileprof.workload.problems import unknown
 
 _MOST_NODES = 400
 _MOST_BITS = 512
+_MOST_SHIFT = 64
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -26,6 +29,24 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+}
+
+
+def _shift(function: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
+    def shift(value: int, by: int) -> int:
+        if not 0 <= by <= _MOST_SHIFT:
+            raise OverflowError
+        return function(value, by)
+
+    return shift
+
+
+_BITWISE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.LShift: _shift(operator.lshift),
+    ast.RShift: _shift(operator.rshift),
 }
 _COMPARISON: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
@@ -76,14 +97,15 @@ class Expression:
                 raise ExpressionError(unknown("name", node.id, known), node.col_offset + self.shift)
 
 
-def parse_expression(text: str) -> Expression:
-    """The expression in ``text``; raises ExpressionError for anything outside the grammar."""
+def parse_expression(text: str, *, integers: bool = False) -> Expression:
+    """The expression in ``text``; raises ExpressionError for anything outside the grammar (of integers, where that is set)."""
     stripped = text.strip()
     shift = len(text) - len(text.lstrip())
     try:
         tree = ast.parse(stripped, mode="eval")
     except SyntaxError as error:
-        offset = max(0, (error.offset or 1) - 1) if (error.lineno or 1) == 1 else 0
+        end = len(stripped) + 1  # where Python says 0: something is missing there
+        offset = (error.offset or end) - 1 if (error.lineno or 1) == 1 else 0
         raise ExpressionError(f"not an expression: {error.msg}", offset + shift) from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError("not an expression") from None
@@ -93,20 +115,22 @@ def parse_expression(text: str) -> Expression:
     functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names: set[str] = set()
     for node in nodes:
-        _check(node, shift)
+        _check(node, shift, integers)
         if isinstance(node, ast.Name) and id(node) not in functions and node.id not in _CONSTANT_NAMES:
             names.add(node.id)
     return Expression(text, tree.body, frozenset(names), shift)
 
 
-def _check(node: ast.AST, shift: int) -> None:
+def _check(node: ast.AST, shift: int, integers: bool) -> None:
     """Raise ExpressionError when the node is not part of the grammar."""
     offset = getattr(node, "col_offset", 0) + shift
     if isinstance(node, ast.Constant):
-        if not isinstance(node.value, bool | int | float | str):
+        if not isinstance(node.value, int if integers else bool | int | float | str):
             raise ExpressionError(f"'{node.value!r}' cannot be used here", offset)
     elif isinstance(node, ast.BinOp):
-        if type(node.op) not in _ARITHMETIC:
+        if integers and (type(node.op) not in {**_ARITHMETIC, **_BITWISE} or isinstance(node.op, ast.Div)):
+            raise ExpressionError("only + - * // % ^ & | << and >> are known here", offset)
+        if not integers and type(node.op) not in _ARITHMETIC:
             raise ExpressionError("only + - * / // and % are known here", offset)
     elif isinstance(node, ast.UnaryOp):
         if isinstance(node.op, ast.Invert):
@@ -136,7 +160,15 @@ def _check(node: ast.AST, shift: int) -> None:
         | ast.boolop
         | ast.cmpop,
     ):
-        raise ExpressionError(f"{type(node).__name__} is not part of a `where` expression", offset)
+        raise ExpressionError(f"{type(node).__name__} is not part of such an expression", offset)
+
+
+def evaluate_integer(expression: Expression, values: Mapping[str, Any]) -> int:
+    """The whole number that the expression gives for ``values``; raises ExpressionError when it gives none."""
+    result = _value(expression.body, values)
+    if not isinstance(result, int):
+        raise ExpressionError(f"'{expression.text.strip()}' is {result!r}, and should be a whole number")
+    return int(result)
 
 
 def evaluate(expression: Expression, values: Mapping[str, Any]) -> bool:
@@ -162,7 +194,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             return [_value(item, values) for item in node.elts]
         case ast.BinOp():
             left, right = _value(node.left, values), _value(node.right, values)
-            return _bounded(_ARITHMETIC[type(node.op)], (left, right), offset, numbers=True)
+            return _bounded({**_ARITHMETIC, **_BITWISE}[type(node.op)], (left, right), offset, numbers=True)
         case ast.UnaryOp():
             operand = _value(node.operand, values)
             if isinstance(node.op, ast.Not):
@@ -189,7 +221,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             arguments = tuple(_value(argument, values) for argument in node.args)
             return _bounded(_FUNCTIONS[name][0], arguments, offset, numbers=True)
         case _:
-            raise ExpressionError(f"{type(node).__name__} is not part of a `where` expression", offset)
+            raise ExpressionError(f"{type(node).__name__} is not part of such an expression", offset)
 
 
 def _bounded(function: Callable[..., Any], arguments: tuple[Any, ...], offset: int, *, numbers: bool) -> Any:

@@ -50,7 +50,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
-        (["frobnicate"], "Commands are run, report, doctor, schema."),
+        (["frobnicate"], "Commands are run, report, conflicts, doctor, schema."),
         (["compare", "a", "b"], "'compare' is not there yet"),
         (["run"], "Missing argument 'WORKLOAD'"),
         (["run", "w.yaml", "--exekutor", "inline"], "Did you mean '--executor'?"),
@@ -78,7 +78,7 @@ def test_wrong_usage_has_status_2_and_a_way_out(call: Call, arguments: list[str]
 def test_without_arguments_there_is_help(call: Call) -> None:
     status, _, err = call()
     assert status == 2
-    for verb in ("run", "report", "doctor", "schema"):
+    for verb in ("run", "report", "conflicts", "doctor", "schema"):
         assert re.search(rf"^  {verb} ", err, re.MULTILINE)
     status, out, _ = call("--version")
     assert (status, out.startswith("tileprof, version ")) == (0, True)

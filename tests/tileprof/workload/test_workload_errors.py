@@ -107,7 +107,7 @@ def test_a_mistake_is_named(problems: Problems, good: str, old: str, new: str, e
         ("    checks: {time.ns: {max_regression: 5x}}", "expected a percentage such as 5%, found '5x'"),
         ("    checks: {time.ns: {}}", "needs at least one of min, max and max_regression"),
         ("    checks: {time.ns: {min: 2, max: 1}}", "min 2 is above max 1: nothing can pass"),
-        ("    where: [block_M <]", "13:13: not an expression"),
+        ("    where: [block_M <]", "13:22: not an expression"),
         ('    where: ["block_M < blok_K"]', "13:24: unknown name 'blok_K'"),
         ("    where: [\"__import__('os')\"]", "13:14: unknown function '__import__'"),
         ('    where: ["M.real > 0"]', "13:14: only plain names can be used here"),
