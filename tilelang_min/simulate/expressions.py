@@ -9,6 +9,7 @@ from __future__ import annotations
 from tilelang_min.errors import SimulationError
 from tilelang_min.simulate.integers import Integer, Integers
 from tilelang_min.simulate.layout import Layout
+from tilelang_min.simulate.narrow import is_narrow
 from tilelang_min.simulate.sites import Site
 from tilelang_min.simulate.source import SourceText
 from tilelang_min.simulate.tree import Buffer, Expression
@@ -120,7 +121,8 @@ class Expressions:
     def constant(self, e: Expression) -> Value:
         if is_float(e.dtype):
             # As text inside quotes, because Python has no name for an infinity or NaN.
-            return Array(self.source.hoist(f"np.{e.dtype}('{float(e.value)!r}')", "c"), e.dtype, constant=True)
+            text = f"{numpy_name(e.dtype)}('{float(e.value)!r}')"
+            return Array(self.source.hoist(text, "c"), e.dtype, constant=True)
         if e.dtype == "bool":
             return Array(str(bool(e.value)), "bool", constant=True)
         return Uniform(Linear(int(e.value)), e.dtype)
@@ -149,7 +151,8 @@ class Expressions:
         array = self.integers.array(value)
         if e.dtype == inner.dtype:
             return array
-        result = self.integers.result(f"cast({array.source}, {numpy_name(e.dtype)})", (array,), e.dtype)
+        function = "narrow" if is_narrow(e.dtype) else "cast"
+        result = self.integers.result(f"{function}({array.source}, {numpy_name(e.dtype)})", (array,), e.dtype)
         return Array(result.source, e.dtype, e.lanes, result.constant)
 
     def select(self, e: Expression) -> Value:
@@ -207,7 +210,7 @@ class Expressions:
         if e.kind in COMPARISONS:
             text = f"({a.source} {COMPARISONS[e.kind]} {b.source})"
         elif e.kind in FLOAT_OPERATORS and (e.kind != "div" or is_float(e.dtype)):
-            text = FLOAT_OPERATORS[e.kind].format(a.source, b.source)
+            text = self.by_float32(FLOAT_OPERATORS[e.kind], (a, b), e.dtype)
         elif e.kind in ("floordiv", "floormod"):
             text = f"({a.source} {'//' if e.kind == 'floordiv' else '%'} {b.source})"
         elif e.kind in INTEGER_SYMBOLS:
@@ -216,6 +219,13 @@ class Expressions:
             raise SimulationError(f"the simulator has no rule for {e.kind} on {e.dtype}x{e.lanes}")
         result = self.integers.result(text, (a, b), e.dtype)
         return Array(result.source, e.dtype, e.lanes, result.constant)
+
+    @staticmethod
+    def by_float32(template: str, operands: tuple[Array, ...], dtype: str) -> str:
+        """A template filled with operands: as they are, or narrow floats widened and the result rounded."""
+        texts = [f"widen({each.source})" if is_narrow(each.dtype) else each.source for each in operands]
+        text = template.format(*texts)
+        return f"narrow({text}, {numpy_name(dtype)})" if is_narrow(dtype) else text
 
     def call(self, e: Expression) -> Value:
         name: str = e.value
@@ -233,11 +243,11 @@ class Expressions:
             return Array(f"reinterpret(rt.spread({inner.source}), {numpy_name(e.dtype)}, {e.lanes})", e.dtype, e.lanes)
         if short in UNARY_MATH and len(e.args) == 1:
             (a,) = (self.array(arg) for arg in e.args)
-            result = self.integers.result(UNARY_MATH[short].format(a.source), (a,), e.dtype)
+            result = self.integers.result(self.by_float32(UNARY_MATH[short], (a,), e.dtype), (a,), e.dtype)
             return Array(result.source, e.dtype, e.lanes, result.constant)
         if short in BINARY_MATH:
             a, b = (self.array(arg) for arg in e.args)
-            result = self.integers.result(BINARY_MATH[short].format(a.source, b.source), (a, b), e.dtype)
+            result = self.integers.result(self.by_float32(BINARY_MATH[short], (a, b), e.dtype), (a, b), e.dtype)
             return Array(result.source, e.dtype, e.lanes, result.constant)
         return self.intrinsic(e)
 

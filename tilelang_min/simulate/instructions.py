@@ -18,8 +18,6 @@ MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
 SCHEDULING = {"llvm.amdgcn.sched.barrier", "llvm.amdgcn.sched.group.barrier", "llvm.amdgcn.iglp.opt"}
 """Calls that tell the vendor's compiler how to order instructions, and do nothing when they run."""
-SCHEDULING = {"llvm.amdgcn.sched.barrier"}
-"""Hints to the vendor's compiler: no instruction, no effect."""
 
 
 class Instructions(Expressions):
@@ -42,8 +40,6 @@ class Instructions(Expressions):
             self.executes(Counter(barrier=1))
             self.source.line(f"rt.barrier({self.operation}, {self.mask})")
             return
-        if name in SCHEDULING:
-            return
         if name.startswith("tirx.ptx."):
             operands = [arg for arg in call.args if arg.kind != "text"]
             tokens = [arg.value for arg in call.args if arg.kind == "text" and arg.value]
@@ -60,29 +56,34 @@ class Instructions(Expressions):
     # ---- matrix instructions ------------------------------------------------------------------------------------------
 
     def mma(self, name: str, operands: list[Expression]) -> None:
-        """``mma.sync``: d, a, b, c registers in that order; a and b are 32-bit words of packed items."""
+        """``mma.sync``: d, a, b, c registers in that order, of the types that the instruction names."""
         instruction = find_instruction(self.layout.program.target, name)
-        c_count = instruction.c_map.items
-        a_count = instruction.a_map.items * self.layout.itemsize(instruction.a_dtype) // 4
-        b_count = instruction.b_map.items * self.layout.itemsize(instruction.b_dtype) // 4
+        a_count, b_count, c_count = (instruction.registers(matrix) for matrix in "abc")
         if len(operands) != 2 * c_count + a_count + b_count:
             raise SimulationError(f"{name} with {len(operands)} operands")
         d, rest = operands[:c_count], operands[c_count:]
         a, b, c = rest[:a_count], rest[a_count : a_count + b_count], rest[a_count + b_count :]
-        function = self.source.hoist(f"rt.matrix({name!r}, True)", "f")
+        for matrix, group in zip("abcc", (a, b, c, d), strict=True):
+            wanted = getattr(instruction, f"{matrix}_operand")
+            if any(operand.dtype != wanted for operand in group):
+                raise SimulationError(f"{name} takes registers of type {wanted} for {matrix}")
+        function = self.source.hoist(f"rt.matrix({name!r}, ())", "f")
         arguments = ", ".join(self.registers(group) for group in (a, b, c))
         self.executes(Counter(matrix=1))
         self.assign(d, f"{function}({arguments}{self.converged()})")
 
     def intrinsic(self, e: Expression) -> Value:
-        """MFMA: a, b, c vectors, then three modifiers that must be zero."""
+        """MFMA: a, b and c in the types that the instruction names, then its modifiers."""
         name: str = e.value
         if not name.startswith("llvm.amdgcn.mfma."):
             return super().intrinsic(e)
-        find_instruction(self.layout.program.target, name)
-        if any(arg.kind != "const" or arg.value != 0 for arg in e.args[3:]):
-            raise SimulationError(f"{name} with broadcast or permute modifiers is not supported")
-        function = self.source.hoist(f"rt.matrix({name!r}, False)", "f")
+        modifiers = tuple(int(arg.value) if arg.kind == "const" else -1 for arg in e.args[3:])
+        instruction = find_instruction(self.layout.program.target, name, modifiers)
+        for matrix, arg in zip("abc", e.args[:3], strict=True):
+            wanted = getattr(instruction, f"{matrix}_operand")
+            if (arg.dtype if arg.lanes == 1 else f"{arg.dtype}x{arg.lanes}") != wanted:
+                raise SimulationError(f"{name} takes {wanted} for {matrix}")
+        function = self.source.hoist(f"rt.matrix({name!r}, {modifiers})", "f")
         a, b, c = (f"rt.rows({self.array(arg).source}, {arg.lanes})" for arg in e.args[:3])
         self.executes(Counter(matrix=1))
         result = self.source.fresh("x")

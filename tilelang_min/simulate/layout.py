@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
+from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate.tree import Buffer, Expression, KernelTree, Statement
 
 SHARED_ALIGNMENT = 128  # of each buffer inside the block's shared memory, as lowering lays them out
@@ -47,7 +46,7 @@ class Layout:
     def itemsize(self, dtype: str) -> int:
         """Bytes of one element."""
         try:
-            return 1 if dtype == "bool" else np.dtype(dtype).itemsize
+            return int(numpy_dtype(dtype).itemsize)
         except TypeError:
             raise SimulationError(f"the simulator has no arithmetic for the type {dtype}") from None
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import SourceLocation, ThreadProgram
+from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import matrix, sites, transfers
 from tilelang_min.simulate.layout import Place
 from tilelang_min.simulate.races import RaceDetector
@@ -96,13 +97,13 @@ class Machine:
         for place in self.translation.layout.places.values():
             if place.space == "shared" and "float" in place.buffer.dtype:
                 end = place.offset + place.buffer.elements * place.itemsize
-                rows[:, place.offset : end].view(place.buffer.dtype)[...] = np.nan
+                rows[:, place.offset : end].view(numpy_dtype(place.buffer.dtype))[...] = np.nan
 
     def memory(self, place: Place) -> tuple[Any, int]:
         """The flat array of a buffer's elements, and the index in it of the buffer's first element (in the first block)."""
         if place.space == "global":
             return self.arrays[place.buffer.key], 0
-        return self.shared.view(_numpy(place.buffer.dtype)), place.offset // place.itemsize
+        return self.shared.view(numpy_dtype(place.buffer.dtype)), place.offset // place.itemsize
 
     def block_base(self, place: Place) -> Any:
         """For each lane, what its block adds to element indices."""
@@ -112,14 +113,14 @@ class Machine:
         """The registers of a local buffer, ``(elements, lanes)``, poisoned when first asked for."""
         if key not in self.locals:
             buffer = self.translation.layout.locals[key]
-            self.locals[key] = np.empty((buffer.elements, self.lanes), _numpy(buffer.dtype))
+            self.locals[key] = np.empty((buffer.elements, self.lanes), numpy_dtype(buffer.dtype))
             self.poison_local(key)
         return self.locals[key]
 
     def poison_local(self, key: int) -> None:
         """Makes the contents of a local buffer recognisable as unwritten."""
         array = self.local(key) if key not in self.locals else self.locals[key]
-        if array.dtype.kind == "f":
+        if "float" in array.dtype.name:
             array.fill(np.nan)
         elif array.dtype.kind == "b":
             array.fill(True)
@@ -188,12 +189,12 @@ class Machine:
         """See :func:`transfers.make_masked_cp_async`."""
         return transfers.make_masked_cp_async(self, self.translation.sites[target], self.translation.sites[origin])
 
-    def matrix(self, name: str, packed: bool) -> Callable[..., Any]:
+    def matrix(self, name: str, modifiers: tuple[int, ...]) -> Callable[..., Any]:
         """A matrix instruction; further arguments are ignored (checks made while evaluating them)."""
-        instruction = matrix.find_instruction(self.program.target, name)
+        instruction = matrix.find_instruction(self.program.target, name, modifiers)
         if self.threads % self.warp_size:
             raise SimulationError(f"{name} needs whole warps, but a block has {self.threads} threads")
-        operation = matrix.matrix_operation(instruction, self.warps, packed)
+        operation = matrix.matrix_operation(instruction, self.warps)
         return lambda a, b, c, _checked=None: operation(a, b, c)
 
     def _writable(self, number: int) -> Site:
@@ -331,7 +332,3 @@ class Machine:
                 f"{site.place.buffer.name} at once from an address that is no multiple of them, in {self.thread(lane)}",
                 site.operation,
             )
-
-
-def _numpy(dtype: str) -> Any:
-    return np.dtype("bool" if dtype == "bool" else dtype)

@@ -1,11 +1,13 @@
 """Matrix instructions (mma.sync, MFMA) and ldmatrix, executed through the lane maps of ``targets``.
 
-Products and sums are taken in float64 and rounded once to the accumulator's type; hardware adds in an order and with
-intermediate precision of its own, so results agree to the last bits of float32, not bit by bit.
+Products and sums are taken in float64, which is exact for integers, and rounded once to the accumulator's type; hardware
+adds in an order and with intermediate precision of its own, so floats agree to the last bits, not bit by bit.  Integer
+accumulators wrap.  Where an instruction cuts its operands down (tf32, xf32) their low bits are dropped.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,16 +15,25 @@ import numpy as np
 
 from tilelang_min import targets
 from tilelang_min.errors import SimulationError
+from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.targets import LaneMap, MatrixInstruction
 
+_TF32_BITS = np.uint32(0xFFFFE000)
+"""Sign, exponent and 10 bits of mantissa of a float32."""
 
-def find_instruction(target: targets.Target, name: str) -> MatrixInstruction:
-    """The target's matrix instruction of that PTX or LLVM name."""
-    for instruction in target.matrix_instructions:
-        if instruction.name == name:
+
+def find_instruction(target: targets.Target, name: str, modifiers: tuple[int, ...] = ()) -> MatrixInstruction:
+    """The target's matrix instruction of that PTX or LLVM name, called with these modifiers."""
+    named = [instruction for instruction in target.instruction_set if instruction.name == name]
+    for instruction in named:
+        if instruction.modifiers == modifiers:
             return instruction
-    known = ", ".join(i.name for i in target.matrix_instructions) or "none"
-    raise SimulationError(f"target {target.name} has no matrix instruction {name}; it has: {known}")
+    if named:
+        known = " or ".join(str(instruction.modifiers) for instruction in named)
+        raise SimulationError(f"{name} with modifiers {modifiers}: known are {known}")
+    near = difflib.get_close_matches(name, {i.name for i in target.instruction_set}, n=4, cutoff=0.0)
+    known = ", ".join(near) or "none at all"
+    raise SimulationError(f"target {target.name} has no matrix instruction {name}; nearest are: {known}")
 
 
 def gather_positions(lane_map: LaneMap, rows: int, columns: int, warps: int, packed: int) -> tuple[Any, Any]:
@@ -50,22 +61,22 @@ def scatter_positions(lane_map: LaneMap, rows: int, columns: int, warps: int) ->
     return (offsets[None, :, None] + position[:, None, :]).reshape(lane_map.items, -1)
 
 
-def matrix_operation(instruction: MatrixInstruction, warps: int, packed: bool) -> Callable[[Any, Any, Any], Any]:
-    """The function ``(a, b, c) -> d`` on register arrays of shape ``(registers, threads)``.
-
-    ``packed``: a and b are 32-bit words that hold several items each (NVIDIA), else one item each (AMD).
-    """
+def matrix_operation(instruction: MatrixInstruction, warps: int) -> Callable[[Any, Any, Any], Any]:
+    """The function ``(a, b, c) -> d`` on register arrays of shape ``(registers, threads)``, of the types of the operands."""
     m, n, k = instruction.m, instruction.n, instruction.k
-    a_type, b_type = np.dtype(instruction.a_dtype), np.dtype(instruction.b_dtype)
-    c_type = np.dtype(instruction.c_dtype)
-    a_packed = 4 // a_type.itemsize if packed else 1
-    b_packed = 4 // b_type.itemsize if packed else 1
-    a_at, a_missing = gather_positions(instruction.a_map, m, k, warps, a_packed)
-    b_at, b_missing = gather_positions(instruction.b_map, k, n, warps, b_packed)
+    a_type, b_type, c_type = (numpy_dtype(getattr(instruction, f"{matrix}_dtype")) for matrix in "abc")
+    a_at, a_missing = gather_positions(instruction.a_map, m, k, warps, _packed(instruction.a_operand, a_type))
+    b_at, b_missing = gather_positions(instruction.b_map, k, n, warps, _packed(instruction.b_operand, b_type))
     d_at = scatter_positions(instruction.c_map, m, n, warps)
+    c_packed = _packed(instruction.c_operand, c_type)
+    word = numpy_dtype(_element(instruction.c_operand))
+    integers = c_type.kind == "i"
 
     def operand(registers: Any, dtype: Any, at: Any, missing: Any) -> Any:
-        items = np.ascontiguousarray(registers).view(dtype).reshape(-1).take(at).astype(np.float64)
+        values = np.ascontiguousarray(registers).view(dtype)
+        if instruction.input_format is not None:
+            values = (values.view(np.uint32) & _TF32_BITS).view(np.float32)
+        items = values.reshape(-1).take(at).astype(np.float64)
         if missing is not None:
             items[:, missing] = np.nan
         return items
@@ -73,10 +84,42 @@ def matrix_operation(instruction: MatrixInstruction, warps: int, packed: bool) -
     def run(a: Any, b: Any, c: Any) -> Any:
         product = np.matmul(operand(a, a_type, a_at, a_missing), operand(b, b_type, b_at, b_missing))
         result = product.reshape(-1).take(d_at)
-        result += c
-        return result.astype(c_type)
+        if integers:
+            total = result.astype(np.int64)
+            total += np.ascontiguousarray(c).view(c_type)
+            return total.astype(c_type).view(word)
+        result += _unpacked(c, c_type, c_packed)
+        return _repacked(result.astype(c_type), word, c_packed)
 
     return run
+
+
+def _element(operand: str) -> str:
+    """``int16x4`` -> ``int16``."""
+    return operand.partition("x")[0]
+
+
+def _packed(operand: str, dtype: Any) -> int:
+    """Items of type ``dtype`` in one element of an operand."""
+    return int(numpy_dtype(_element(operand)).itemsize) // int(dtype.itemsize)
+
+
+def _unpacked(words: Any, dtype: Any, packed: int) -> Any:
+    """Registers ``(words, threads)`` that hold ``packed`` items each as ``(items, threads)``."""
+    if packed == 1:
+        return words
+    count, threads = words.shape
+    items = np.ascontiguousarray(words).view(dtype).reshape(count, threads, packed)
+    return items.transpose(0, 2, 1).reshape(count * packed, threads)
+
+
+def _repacked(items: Any, word: Any, packed: int) -> Any:
+    """The inverse of :func:`_unpacked`."""
+    if packed == 1:
+        return items
+    count, threads = items.shape
+    rows = np.ascontiguousarray(items.reshape(count // packed, packed, threads).transpose(0, 2, 1))
+    return rows.view(word).reshape(count // packed, threads)
 
 
 def ldmatrix_positions(matrices: int, transposed: bool, threads: int, warp_size: int) -> tuple[Any, Any]:

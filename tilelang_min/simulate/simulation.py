@@ -9,6 +9,8 @@ import numpy as np
 
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import Parameter, ThreadProgram
+from tilelang_min.program.dtypes import numpy_dtype
+from tilelang_min.simulate import narrow
 from tilelang_min.simulate.counting import Counting, executed
 from tilelang_min.simulate.machine import Machine, SplitBlocksError
 from tilelang_min.simulate.placement import Placement
@@ -151,13 +153,13 @@ def _chunk_size(program: ThreadProgram, translation: Translation) -> int:
 
 def _array(parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
     """The flat array the kernel works on: the argument itself where it is only read, else a copy."""
-    dtype = np.dtype(parameter.dtype)
+    dtype = numpy_dtype(parameter.dtype)
     given = arguments.get(parameter.name)
     if given is None:
         if parameter.access != "out":
             raise SimulationError(f"no argument for parameter {parameter.name}")
         fresh = np.full(parameter.elements * dtype.itemsize, 0x7F, np.uint8).view(dtype)
-        if dtype.kind == "f":
+        if dtype.kind == "f" or narrow.is_narrow(parameter.dtype):
             fresh.fill(np.nan)
         return fresh
     array = np.asarray(given)

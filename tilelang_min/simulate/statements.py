@@ -16,6 +16,7 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate.instructions import Instructions
 from tilelang_min.simulate.layout import Layout
+from tilelang_min.simulate.narrow import is_narrow
 from tilelang_min.simulate.sites import Site
 from tilelang_min.simulate.source import SourceText
 from tilelang_min.simulate.support import NAMESPACE
@@ -216,7 +217,8 @@ class _Translator(Instructions):
             return
         row = self.register(s.buffer, index, lanes)
         kind = value_expression.kind
-        if self.mask is None and kind in UFUNCS and "float" in value_expression.dtype:
+        dtype = value_expression.dtype
+        if self.mask is None and kind in UFUNCS and "float" in dtype and not is_narrow(dtype):
             a, b = (self.array(arg) for arg in value_expression.args)
             self.executes(work_of(value_expression, self.scalar_vectors))
             self.source.line(f"{UFUNCS[kind]}({a.source}, {b.source}, {row})")

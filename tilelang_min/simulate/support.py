@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_min.simulate import narrow
+
 Condition = Any
 """``bool`` or a boolean array over lanes."""
 
@@ -121,5 +123,6 @@ NAMESPACE: dict[str, Any] = {
     "multiply": np.multiply,
     "divide": np.divide,
     "copyto": np.copyto,
+    **narrow.NAMESPACE,
 }
 """Names that translated source may use, beside those it defines."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilelang_min.program.dtypes import data_type
 from tilelang_min.simulate.tree import Buffer
 
 
@@ -111,4 +112,7 @@ Value = Uniform | Lane | Array | Address
 
 def numpy_name(dtype: str) -> str:
     """How translated source names a NumPy type."""
+    known = data_type(dtype)
+    if known is not None and known.narrow:
+        return f"ml.{known.numpy}"
     return "np.bool_" if dtype == "bool" else f"np.{dtype}"
