@@ -35,13 +35,17 @@ class RecordedAccess:
     source: Any
     times: Any
 
-    def count(self, program: ThreadProgram, tile: Tile, placement: Placement) -> AccessCount:
-        """What they cost in a tile that is placed so.  Raises PlacementError where an access would be misaligned or torn."""
-        operation, name, kind, width, matrices = self.key
+    def placed(self, program: ThreadProgram, tile: Tile, placement: Placement) -> Any:
+        """Their byte offsets in a tile that is placed so.  Raises PlacementError where one would be misaligned or torn."""
         if placement != Placement():
             self._check_whole(program, tile)
         offsets = placement.place(tile, self.offsets)
         self._check_aligned(program, offsets)
+        return offsets
+
+    def count(self, program: ThreadProgram, offsets: Any) -> AccessCount:
+        """What they cost at these byte offsets."""
+        operation, name, kind, width, matrices = self.key
         one = AccessCount(
             operation=operation,
             buffer=name,
@@ -116,11 +120,13 @@ class Recording:
                 raise PlacementError(
                     f"{self.program.name} has no shared tile {name!r}", remedy=f"it has: {', '.join(tiles) or 'none'}"
                 )
-        return merge_counts(
-            access.count(self.program, Tile.of(tiles[access.key[1]]), chosen.get(access.key[1], Placement()))
+        placed = [  # all of them before any is counted, which takes longer
+            (access, access.placed(self.program, Tile.of(tiles[name]), chosen.get(name, Placement())))
             for access in self.accesses
-            if only in (None, access.key[1])
-        )
+            for name in (access.key[1],)
+            if only in (None, name)
+        ]
+        return merge_counts(access.count(self.program, offsets) for access, offsets in placed)
 
     def scaled(self, factor: int) -> Recording:
         """The recording of ``factor`` times as many blocks that behave alike."""
