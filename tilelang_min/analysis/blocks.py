@@ -1,19 +1,26 @@
 """Classes of blocks that behave alike, so that one block stands for all of its class.
 
-Blocks of one kernel differ in what they execute only through conditions on their indices, which guard ragged tiles.  Along an
-axis whose index occurs in a condition the last block is a class of its own; along the others all blocks are alike.
+Blocks of one kernel execute the same statements; what they do differs only where a condition, or the bound of a loop, depends on
+a block index.  For every such condition the blocks are told apart by its truth table over all threads and iterations: always
+true and always false by interval arithmetic, the others (the ragged edges) by looking at every point.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 
+from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
+from tilelang_min.analysis.points import NotCountable, evaluate, parts_of
 from tilelang_min.program import ThreadProgram
+
+_POINTS = 1 << 22
+"""Most points of one truth table; larger ones are sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,44 +32,165 @@ class BlockClass:
 
 
 def block_classes(program: ThreadProgram) -> tuple[BlockClass, ...]:
-    """All classes; their counts add up to the grid."""
-    guarded = _guarded_axes(program)
-    axes: list[list[tuple[int, int]]] = []
-    for extent, named in zip(program.grid, guarded, strict=True):
-        if extent == 1 or not named:
-            axes.append([(0, extent)])
-        else:
-            axes.append([(0, extent - 1), (extent - 1, 1)])
-    return tuple(BlockClass((x[0], y[0], z[0]), x[1] * y[1] * z[1]) for x, y, z in product(*axes))
+    """All classes, in the order of their first blocks (x fastest); their counts add up to the grid.
+
+    Conditions on the values of tensors tell no blocks apart: what such a kernel does depends on its data anyway.
+    """
+    parts = _Parts(program)
+    gx, gy, gz = program.grid
+    by_shape: dict[tuple[int, ...], Any] = {}  # most conditions name one axis: those are joined before the grid is made
+    for expression, counts in parts.decisive():
+        found = _labels(expression, parts, counts)
+        if found is not None:
+            by_shape[found.shape] = _joined(by_shape.get(found.shape, np.zeros(1, np.int64)), found)
+    labels = np.zeros((gz, gy, gx), np.int64)
+    for found in by_shape.values():
+        labels = _joined(labels, found)
+    flat = labels.reshape(-1)
+    _, first, sizes = np.unique(flat, return_index=True, return_counts=True)
+    made = []
+    for place, size in sorted(zip(first.tolist(), sizes.tolist(), strict=True)):
+        made.append(BlockClass((place % gx, place // gx % gy, place // (gx * gy)), size))
+    return tuple(made)
 
 
-def _guarded_axes(program: ThreadProgram) -> tuple[bool, bool, bool]:
-    """For x, y and z: whether a condition of the program names the block's index, directly or through a bound name."""
-    names: dict[str, Any] = {}
-    conditions: list[Any] = []
+def _joined(first: Any, second: Any) -> Any:
+    """Numbers that are equal where both are."""
+    both = first * (int(second.max()) + 1) + second
+    return np.unique(both, return_inverse=True)[1].reshape(both.shape)
 
-    def attribute(node: Any) -> None:
-        if node.attr_key == "thread_extent" and str(node.node.thread_tag).startswith("blockIdx."):
-            names[str(node.node.thread_tag)[-1]] = node.node.var
 
-    def call(node: Any) -> None:
+class _Parts:
+    """Block variables by axis, ranges of all other variables, conditions and loop bounds of a thread program."""
+
+    def __init__(self, program: ThreadProgram) -> None:
+        self.grid = program.grid
+        self.blocks: dict[int, int] = {}
+        self.ranges: dict[int, Interval] = {}
+        self.conditions: list[Any] = []
+        self.bounds: list[Any] = []
+        self.loops: list[Any] = []
+        tvm_ffi.structural_walk(
+            program.function.body,
+            [
+                (tirx.AttrStmt, self.attribute),
+                (tirx.Bind, self.bind),
+                (tirx.For, self.loops.append),
+                (tirx.IfThenElse, lambda node: self.conditions.append(node.condition)),
+                (tirx.Select, lambda node: self.conditions.append(node.condition)),
+                (ir.Call, self.call),
+            ],
+        )
+        for node in self.loops:  # inner loops were met first
+            self.bounds += [node.min, node.extent]
+        for node in reversed(self.loops):
+            try:
+                low, extent = interval(node.min, self.known()), interval(node.extent, self.known())
+            except Unknown:
+                continue
+            high = np.maximum(np.max(low.high), np.max(low.high) + np.max(extent.high) - 1)
+            self.ranges[_handle(node.loop_var)] = Interval(np.int64(np.min(low.low)), np.int64(high))
+
+    def attribute(self, node: Any) -> None:
+        """A launch dimension."""
+        if node.attr_key == "thread_extent":
+            tag, variable = str(node.node.thread_tag), node.node.var
+            if tag.startswith("blockIdx."):
+                self.blocks[_handle(variable)] = "xyz".index(tag[-1])
+            else:
+                self.ranges[_handle(variable)] = Interval(np.int64(0), np.int64(int(node.value.value) - 1))
+
+    def bind(self, node: Any) -> None:
+        """A block index of a CPU program."""
+        name = str(node.var.name)
+        if name in ("bx", "by", "bz"):
+            self.blocks.setdefault(_handle(node.var), "xyz".index(name[1]))
+
+    def call(self, node: Any) -> None:
+        """The condition of an ``if_then_else``."""
         if str(getattr(node.op, "name", "")) == "tirx.if_then_else":
-            conditions.append(node.args[0])
+            self.conditions.append(node.args[0])
 
-    tvm_ffi.structural_walk(
-        program.function.body,
-        [
-            (tirx.AttrStmt, attribute),
-            (tirx.IfThenElse, lambda node: conditions.append(node.condition)),
-            (tirx.Select, lambda node: conditions.append(node.condition)),
-            (ir.Call, call),
-        ],
-    )
-    used: list[Any] = []
-    for condition in conditions:
-        tvm_ffi.structural_walk(condition, (tirx.Var, lambda var: used.append(var)))
-    if not names:  # a CPU program: block indices are bound names
-        named = {str(var.name) for var in used}
-        return "bx" in named, "by" in named, "bz" in named
-    found = [axis in names and any(var.same_as(names[axis]) for var in used) for axis in "xyz"]
-    return found[0], found[1], found[2]
+    def known(self) -> dict[int, Interval]:
+        """Intervals of all variables; block indices as arrays (z, y, x)."""
+        values = dict(self.ranges)
+        for handle, axis in self.blocks.items():
+            index = self.index(axis)
+            values[handle] = Interval(index, index)
+        return values
+
+    def index(self, axis: int) -> Any:
+        """All values of a block index, along its own axis of (z, y, x)."""
+        shape = [1, 1, 1]
+        shape[2 - axis] = self.grid[axis]
+        return np.arange(self.grid[axis], dtype=np.int64).reshape(shape)
+
+    def decisive(self) -> Sequence[tuple[Any, bool]]:
+        """Parts of conditions (and, marked, loop bounds) that name a block index, each once."""
+        found: dict[str, tuple[Any, bool]] = {}
+        conditions = [part for condition in self.conditions for part in parts_of(condition)]
+        for expressions, counts in ((conditions, False), (self.bounds, True)):
+            for expression in expressions:
+                if any(handle in self.blocks for handle in _variables(expression)):
+                    found.setdefault(str(expression), (expression, counts))
+        return list(found.values())
+
+
+def _handle(variable: Any) -> int:
+    return int(variable.__chandle__())
+
+
+def _variables(expression: Any) -> list[int]:
+    found: list[int] = []
+    tvm_ffi.structural_walk(expression, (tirx.Var, lambda variable: found.append(_handle(variable))))
+    return list(dict.fromkeys(found))
+
+
+def _labels(expression: Any, parts: _Parts, counts: bool) -> Any:
+    """A number for each block (z, y, x), equal where the expression behaves alike; None where nothing is known."""
+    try:
+        if counts:
+            value = interval(expression, parts.known())
+            undecided = np.asarray(value.low != value.high)
+            labels = np.asarray(np.where(undecided, 0, value.low))
+        else:
+            decided = truth(expression, parts.known())
+            undecided = np.asarray(decided < 0)
+            labels = np.asarray(decided)
+    except Unknown:
+        return None
+    labels = np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
+    if undecided.any():
+        tables = _tables(expression, parts, np.argwhere(np.broadcast_to(undecided, labels.shape)))
+        if tables is None:
+            return None
+        labels = labels.copy()
+        labels[np.broadcast_to(undecided, labels.shape)] = labels.max() + 1 + tables
+    return labels
+
+
+def _tables(expression: Any, parts: _Parts, places: Any) -> Any:
+    """A number for each of these blocks, equal where the expression has the same values over all other variables."""
+    others = [handle for handle in _variables(expression) if handle not in parts.blocks]
+    if any(handle not in parts.ranges for handle in others):
+        return None
+    extents = [int(parts.ranges[handle].high - parts.ranges[handle].low) + 1 for handle in others]
+    size = int(np.prod(extents, dtype=np.int64)) if others else 1
+    if size * len(places) <= _POINTS:
+        points = np.indices(extents).reshape(len(extents), -1) if others else np.zeros((0, 1), np.int64)
+    else:
+        generator = np.random.default_rng(0)
+        points = np.stack([generator.integers(0, extent, max(64, _POINTS // len(places))) for extent in extents])
+    values: dict[int, Any] = {
+        handle: (points[number] + int(parts.ranges[handle].low))[None, :] for number, handle in enumerate(others)
+    }
+    for handle, axis in parts.blocks.items():
+        values[handle] = places[:, 2 - axis][:, None]
+    try:
+        table = np.broadcast_to(np.asarray(evaluate(expression, values)), (len(places), points.shape[1]))
+    except NotCountable:
+        return None
+    return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+__all__ = ["BlockClass", "block_classes"]

@@ -29,7 +29,7 @@ def count_points(variables: Mapping[Any, tuple[int, int]], conditions: Sequence[
     known = {int(variable.__chandle__()): (variable, first, extent) for variable, (first, extent) in variables.items()}
     total = 1
     free = dict(known)
-    for names, group in _groups(known, [part for condition in conditions for part in _parts(condition)]):
+    for names, group in _groups(known, [part for condition in conditions for part in parts_of(condition)]):
         for name in names:
             free.pop(name, None)
         total *= _count_group([known[name] for name in sorted(names)], group)
@@ -38,10 +38,10 @@ def count_points(variables: Mapping[Any, tuple[int, int]], conditions: Sequence[
     return total
 
 
-def _parts(condition: Any) -> list[Any]:
+def parts_of(condition: Any) -> list[Any]:
     """The conditions that an ``and`` joins."""
     if isinstance(condition, tirx.And):
-        return [*_parts(condition.a), *_parts(condition.b)]
+        return [*parts_of(condition.a), *parts_of(condition.b)]
     return [condition]
 
 
@@ -127,4 +127,4 @@ def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
     raise NotCountable
 
 
-__all__ = ["NotCountable", "count_points", "evaluate"]
+__all__ = ["NotCountable", "count_points", "evaluate", "parts_of"]

@@ -59,7 +59,13 @@ class Context:
 
     @contextmanager
     def assuming(self, condition: Any) -> Iterator[None]:
-        """What is proved meanwhile may use ``condition``: the body of a branch needs no guard that the branch implies."""
+        """What is proved meanwhile may use ``condition``: the body of a branch needs no guard that the branch implies.
+
+        None is no condition.
+        """
+        if condition is None:
+            yield
+            return
         with self.analyzer.constraint_scope(condition):
             yield
 

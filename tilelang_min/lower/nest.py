@@ -43,11 +43,11 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
     nest = nest_of(context.program, statement)
     layout = layouts.nests[id(statement)]
     for group in layout.groups:
-        with context.nested() as body:
+        guard = _layout_guard(context, layout, group)
+        with context.assuming(guard), context.nested() as body:
             context._marked[-1] = statement.operation
             _group(context, nest, layout, group, statement)
         context._marked[-1] = statement.operation
-        guard = _layout_guard(context, layout, group)
         if guard is None:
             for item in body:
                 context.emit(item)
