@@ -46,7 +46,7 @@ def test_one_changed_lane_map_breaks_numerics() -> None:
     for name in ("a_map", "b_map", "c_map"):
         for axis, number in terms(getattr(instruction, name)):
             wrong: MatrixInstruction = replace(instruction, **{name: changed(getattr(instruction, name), axis, number)})
-            target = replace(program.target, matrix_instructions=(wrong,))
+            target = replace(program.target, instruction_set=(wrong,))
             assert tile_error(replace(program, target=target)) > 1e-2, (name, axis, number)
 
 
@@ -63,7 +63,7 @@ def test_swapped_lanes_break_numerics() -> None:
     program = mma_tile(24)
     (instruction,) = [i for i in program.target.matrix_instructions if i.name.startswith("mma.sync") and i.k == 16]
     b_map = LaneMap((Term("lane", 2, 4, 2), *instruction.b_map.row[1:]), instruction.b_map.column, 32, 4)
-    wrong = replace(program.target, matrix_instructions=(replace(instruction, b_map=b_map),))
+    wrong = replace(program.target, instruction_set=(replace(instruction, b_map=b_map),))
     assert tile_error(replace(program, target=wrong)) > 1e-2
 
 
