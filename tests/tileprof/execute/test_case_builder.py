@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,13 @@ def test_timing_becomes_the_median(builder: CaseBuilder) -> None:
     (metric,) = result.metrics
     assert (metric.metric, metric.value, metric.unit, metric.provenance.kind) == ("time.ns", 4.0, "ns", "measured")
     assert "median of 4 launches, warm cache, clock" in metric.provenance.detail
+
+
+def test_suggestions_are_kept_without_what_they_were_proved_with(builder: CaseBuilder) -> None:
+    kept = {"buffer": "A", "kind": "padding", "text": "pad A", "proof": "1: no", "extra_bytes": 64}
+    kept |= {"conflicts_before": 9, "conflicts_after": 0}
+    builder.take({"type": "suggested", "suggestions": [{**kept, "padding": 8, "tried": [], "accesses": []}]})
+    assert [asdict(suggestion) for suggestion in builder.build().suggestions] == [kept]
 
 
 def test_a_wrong_launch_replaces_the_check_of_the_simulation(builder: CaseBuilder) -> None:

@@ -13,7 +13,7 @@ from test_html_page import Page
 from tileprof.report.html import flatten, inert_json, render
 from tileprof.report.source_view import highlight
 from tileprof.report.text import breakable, shorten
-from tileprof.store.records import CaseResult, Ceiling, Check, Metric, Provenance, Run, Timing, Unavailable
+from tileprof.store.records import CaseResult, Ceiling, Check, Metric, Provenance, Run, Suggestion, Timing, Unavailable
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">\'"&\u2028\u202etxet-LTR\n{{ 7*7 }}'
 NAMES = [HOSTILE, "\u202e" * 40, "x" * 10_000, "שלום עולם", "", "a\nb\tc", "'\"`${x}", "<!--", "]]>"]
@@ -34,6 +34,7 @@ def hostile_run(name: str) -> Run:
         "scale_add", "float32", "sm80", id=name, kernel=name, target_name=name, target=name, args={name: name}, status="crashed",
         reason=name, operations=operations, sources={name or "f": f"{name}\n"}, metrics=metrics, notes=(name,), bundle=name,
         check=Check(False, 1.0, math.inf, 1e-3, 1e-3, name), timing=Timing((5.0,), name, 0, True),
+        suggestions=(Suggestion(name, name, name, name, 1, 0, 1),),
     )  # fmt: skip
     return make_run(
         name=name, description=name, workload_file=name, version=name, started=name, machine={name: {name: [name, {name: name}]}},

@@ -16,7 +16,7 @@ from run_factory import NCU, make_case, make_metadata, make_run
 
 from tileprof.errors import StoreError
 from tileprof.report.html import render, write
-from tileprof.store.records import Metric, Run
+from tileprof.store.records import Metric, Run, Suggestion
 
 VOID = {"meta", "link", "br", "input", "wbr", "img"}
 NB = "\N{NO-BREAK SPACE}"
@@ -189,6 +189,17 @@ def test_roofline_draws_measured_dots_and_predicted_diamonds(page: Page) -> None
     assert "vector.float32  151 GFLOP/s · measured" in text
     assert "matrix.float16  312 TFLOP/s · datasheet" in text
     assert "matmul_naive[float16]: timeout: no result after 20 s" in text
+
+
+def test_suggestions_follow_the_conflicts_of_their_case() -> None:
+    suggestion = Suggestion("A_shared", "padding", "pad A_shared by 8 elements", "padding 1 to 7: misaligned", 9, 0, 64)
+    case = make_case("matmul_tiled", "float16", "sm80", suggestions=(suggestion,))
+    page = Page(render(make_run(cases=(case, make_case("matmul_padded", "float16", "sm80")))))
+    (cell,) = [a for tag, a, _ in page.elements if tag == "td" and a.get("class") == "advice"]
+    assert cell["title"] == suggestion.proof
+    text = page.text_of("conflicts")
+    assert text.count(suggestion.text) == 1
+    assert text.index(suggestion.text) < text.rindex("matmul_padded")
 
 
 def test_conflicts_stand_side_by_side(page: Page) -> None:
