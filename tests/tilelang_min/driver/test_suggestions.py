@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ import pytest
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
+from tilelang_min.access import BankConflicts
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
 from tilelang_min.driver.suggestions import Suggestion, Trial, suggest_for
 from tilelang_min.program import ThreadProgram
-from tilelang_min.simulate import AccessCount
+from tilelang_min.simulate import AccessCount, recording
 from tilelang_min.targets import resolve
 
 SOURCE = (Path(__file__).resolve().parents[3] / "workloads" / "kernels" / "matmul.py").read_text()
@@ -169,20 +171,39 @@ def test_swizzles_in_each_mode(lower: Callable[..., Lowered]) -> None:
     assert swizzle.proof == f"mode 64: leaves {ideal:,} conflicts; mode 32: leaves {3 * ideal:,} conflicts"
 
 
-def test_conflicts_under_an_open_rule_are_told(lower: Callable[..., Lowered]) -> None:
-    """Two stages: the tile is filled by cp.async, which may conflict in padded rows.  All stages are paid for."""
+@pytest.mark.parametrize("rule", ["open", "known"])
+def test_copies_that_get_worse_are_told_or_count(
+    lower: Callable[..., Lowered], monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """Two stages: the tile is filled by cp.async, here by a rule that triples its passes in rows of more than a line."""
+    real = recording.bank_conflicts
+
+    def crowded(addresses: Any, access: str, *rest: Any) -> BankConflicts:
+        found = real(addresses, access, *rest)
+        if not access.startswith("cp_async"):
+            return found
+        times = 3 if addresses[0].max() // 128 - addresses[0].min() // 128 > 3 else 1  # 512 bytes in more than 4 lines
+        return replace(found, per_request=found.per_request_ideal * times, rule=rule)
+
+    monkeypatch.setattr(recording, "bank_conflicts", crowded)
     program, _ = lower("cuda:sm_80", "float16", 64, {}, num_stages=2)
-    padding = next(s for s in suggest_for(program) if s.kind == "padding")
-    assert padding.extra_bytes == 2 * 64 * 8 * 2
+    padding, swizzle = suggest_for(program)[:2]
+    assert padding.extra_bytes == 2 * 64 * padding.padding * 2
     copy = next(c for c in padding.accesses if c.access.startswith("cp_async"))
-    if copy.rule == "open" and (copy.after or 0) > (copy.before or 0):
-        line = next(o.location.line for o in program.operations if o.id == copy.operation)
-        warning = (
-            f"the cp.async in line {line} goes from {copy.before} to {copy.after:,} conflicts (by a rule that is open)"
-        )
-        assert warning in padding.text
+    assert (copy.before, bool(copy.after), copy.rule) == (0, True, rule)
+    line = next(o.location.line for o in program.operations if o.id == copy.operation)
+    warning = f"the cp.async in line {line} goes from 0 to {copy.after:,} conflicts"
+    assert padding.padding == 8
+    if rule == "open":
+        assert padding.conflicts_after == 0
+        assert f"{warning} (by a rule that is open)" in padding.text
     else:
-        assert "cp.async" not in padding.text
+        assert padding.conflicts_after == copy.after
+        assert len(padding.tried) == 64  # no padding of up to a row is without conflicts
+        assert padding.text.endswith(warning)
+        assert f"leaves {copy.after:,} of {padding.conflicts_before:,} conflicts" in padding.text
+    assert swizzle.conflicts_after == 0
+    assert "cp.async" not in swizzle.text
 
 
 def test_text_for_people(lower: Callable[..., Lowered]) -> None:

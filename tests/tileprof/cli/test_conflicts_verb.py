@@ -119,7 +119,7 @@ def test_an_open_rule_is_called_one(call: Call) -> None:
         (["lane*16", "--unit", "0"], "--unit 0 is no size"),
         (["lane*16", "--matrices", "2"], "matrices=2 with load"),
         (["lane*16", "--access", "ldmatrix", "--matrices", "3"], "ldmatrix of 3 matrices"),
-        (["lane*16", "--source", "lane*16"], "source is for cp_async_bypass"),
+        (["lane*16", "--source", "lane*16"], "cp_async_bypass"),
         ([], "Missing argument 'EXPRESSION'"),
     ],
 )  # fmt: skip
