@@ -2,7 +2,8 @@
 
     python benchmarks/h200_bundles.py OUTDIR [--target cuda:sm_90a]
 
-The kernels are those of ``workloads/quickstart.yaml`` at 1024^3 with one and two pipeline stages, and the padded product at odd sizes.
+The kernels are those of ``workloads/quickstart.yaml`` at 1024^3 with one to three pipeline stages, and the padded product at
+odd sizes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def kernels(target: str) -> dict[str, tuple[Any, tuple[int, ...], dict[str, Any]
             for name in ("tiled", "padded"):
                 options = {"dtype": dtype, "block_K": block_k, "num_stages": stages}
                 chosen[f"{name}-{short}-s{stages}"] = (getattr(matmul, name).for_target(target), cube, options)
-        chosen[f"scale_add_relu-{short}"] = (elementwise.scale_add_relu.for_target(target), (SIZE, SIZE), {"dtype": dtype})
+        chosen[f"scale_add_relu-{short}"] = (
+            elementwise.scale_add_relu.for_target(target),
+            (SIZE, SIZE),
+            {"dtype": dtype},
+        )
         for size in ODD_SIZES:
             for stages in (1, 2, 3):
                 options = {"dtype": dtype, "block_K": block_k, "num_stages": stages}

@@ -73,7 +73,9 @@ def run(bundles: Path, out: Path) -> int:
     for dtype in (torch.float32, torch.float16):
         a, b = (torch.randn(1024, 1024, device="cuda").to(dtype) for _ in range(2))
         times = sorted(time_launches(lambda a=a, b=b: a @ b, launches=LAUNCHES, warmup=WARMUP))
-        rows.append({"kernel": f"torch.matmul {str(dtype).removeprefix('torch.')}", "median_us": times[len(times) // 2] / 1e3})
+        rows.append(
+            {"kernel": f"torch.matmul {str(dtype).removeprefix('torch.')}", "median_us": times[len(times) // 2] / 1e3}
+        )
     profile = profile_under_ncu(bundles, out)
     facts = {
         "date": time.strftime("%Y-%m-%d"),

@@ -137,7 +137,7 @@ def test_equal_programs_give_equal_kernels_without_this_machine_in_them() -> Non
     assert first.source == second.source
     assert first.binary == second.binary
     assert "0x5" not in first.source.split("attributes #0")[1]  # no heap addresses in the metadata
-    assert b"/tmp" not in first.binary
+    assert b"/tilelang-" not in first.binary  # the folder in which the tools worked
     assert b"TVMMod" not in first.binary
 
 

@@ -167,8 +167,7 @@ def test_header_is_lean() -> None:
 
 def test_nothing_is_compiled_while_printing() -> None:
     """With a GPU present TVM hands printed text to its compile hook at once: it must be ours, and TVM's own again after."""
-    import tvm  # noqa: F401  (registers its hook)
-    import tvm.support.nvcc  # noqa: F401
+    import tvm.support.nvcc  # noqa: F401  (registers the hook)
 
     before = tvm_ffi.get_global_func("tvm_callback_cuda_compile")
     with own_header():

@@ -1,7 +1,7 @@
 """What the simulator counts for the quickstart's kernels is what an H200 counted, operation by operation, to the last unit.
 
-The file holds per-instruction counters of Nsight Compute (see its head for device, tool and date); the same kernels are lowered and simulated
-here.  Shared transactions, ideal ones and global sectors of loads, stores and ldmatrix must be equal.
+The file holds per-instruction counters of Nsight Compute (see its head for device, tool and date); the same kernels are
+lowered and simulated here.  Shared transactions, ideal ones and global sectors of loads, stores and ldmatrix must be equal.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ TRIPLE = "x86_64-unknown-linux-gnu"
 _GLUE = re.compile(r"^@(?:__tvm_|__TVM|llvm\.global_ctors).*\n", re.MULTILINE)
 _STARTUP = re.compile(r"^define internal void @__tvm_module_startup\(\).*?^}\n", re.MULTILINE | re.DOTALL)
 _HALF_HELPER = re.compile(
-    r"^(?:; Function Attrs:[^\n]*\n)?define weak dso_local \w+ @__(?:trunc|extend)\w+\(.*?^}\n", re.MULTILINE | re.DOTALL
+    r"^(?:; Function Attrs:[^\n]*\n)?define weak dso_local \w+ @__(?:trunc|extend)\w+\(.*?^}\n",
+    re.MULTILINE | re.DOTALL,
 )
 _ARRAY = re.compile(r"= alloca (half|bfloat|float|double|i\d+), i\d+ (\d+), align \d+")
 _ATTRIBUTES = re.compile(r"^(attributes #\d+ = \{)(?=.*\"target-cpu\")", re.MULTILINE)
@@ -52,7 +53,6 @@ def print_llvm(program: ThreadProgram) -> str:
         module: Any = ir.IRModule.from_expr(function)
         for one_pass in (
             transform.LowerTIRxOpaque(),
-            transform.FlattenBuffer(),
             transform.BF16ComputeLegalize(),
             transform.VectorizeLoop(True),
             transform.UnrollLoop(),
