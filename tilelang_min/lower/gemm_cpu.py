@@ -1,130 +1,215 @@
-"""Matrix products on a CPU: a register block of C is summed over all of K, then added to the tile.
+"""Matrix products on a CPU: register blocks of C are summed over all of K, then added to the tile.
 
-``rows`` x ``vectors`` accumulators, each an array of one vector register, start at zero; for every k one vector of B is loaded
-for each column vector and multiplied with broadcast elements of A.  The accumulators are separate small arrays because those,
-and only those, are kept in registers by LLVM.
+For a block of ``rows`` x ``vectors`` vector registers::
+
+    acc[..] = 0
+    for k:                                   # serial; the rest is written out
+        b[v] = B[k, column + v * lanes : ...]
+        acc[r, v] += broadcast(A[row + r, k]) * b[v]
+    C[..] += acc[..]
+
+``acc`` is one array that is accessed at constant places only, which LLVM keeps in registers.  Operands that are not in the
+accumulator's type are widened into arrays of their own once for each product, because converting where they are used halves
+the speed; a transposed B is turned on the way.  Block shapes: see :mod:`tilelang_min.codegen.cpu`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
 
 from tilelang_min.ir.expressions import index
-from tilelang_min.ir.nodes import Expr, Gemm
+from tilelang_min.ir.nodes import Expr, Gemm, Region
 from tilelang_min.lower.context import Context
+
+_REGISTERS = {512: 32, 256: 16, 128: 16}
+"""Vector registers by vector width in bits."""
+_MOST_VECTORS = 4
+"""Most column vectors of a block: more need more loads of B than they save loads of A."""
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """Elements of a flat buffer: (i, j) is at ``start + i * row + j * column``."""
+
+    buffer: Any
+    start: Expr
+    row: int
+    column: int
+
+    def at(self, i: Expr, j: Expr) -> Any:
+        """Element number of (i, j)."""
+        return index(self.start + i * self.row + j * self.column)
 
 
 def lower_gemm(context: Context, gemm: Gemm) -> None:
     """One T.gemm."""
-    c = context.storage[gemm.c.buffer.name]
+    bits = context.target.vector_bits or 256
+    lanes = bits // 32
     if gemm.clear:
-        item, close = context.loop("zero", gemm.m * gemm.n)
-        close([tirx.BufferStore(c, tirx.const(0.0, gemm.c.buffer.dtype), [item])])
-    lanes = (context.target.vector_bits or 256) // 32
-    registers = 16 if context.target.vector_bits == 512 else 8
-    if gemm.transpose_b or gemm.n < lanes:
-        _dot(context, gemm, 0, gemm.n)
-        return
+        _clear(context, gemm, lanes)
+    a = _operand(context, gemm, gemm.a, turned=False, lanes=lanes)
+    if gemm.transpose_a:
+        a = _Matrix(a.buffer, a.start, a.column, a.row)
+    b = _operand(context, gemm, gemm.b, turned=gemm.transpose_b, lanes=lanes)
+    c = _Matrix(context.storage[gemm.c.buffer.name], 0, gemm.n, 1)
     done = 0
-    vectors = next(count for count in (4, 2, 1) if gemm.n >= count * lanes)
-    rows = max(1, registers // vectors)
-    while vectors:
-        columns = (gemm.n - done) // (vectors * lanes)
-        if columns:
-            _columns(context, gemm, rows, vectors, lanes, done, columns)
-            done += columns * vectors * lanes
-        vectors //= 2
-    if done < gemm.n:
-        _dot(context, gemm, done, gemm.n - done)
-
-
-def _columns(context: Context, gemm: Gemm, rows: int, vectors: int, lanes: int, start: int, count: int) -> None:
-    """``count`` column blocks from ``start``, for all rows: whole row blocks, then the remaining rows one by one."""
-    column, close_column = context.loop("cj", count)
-    at = start + column * (vectors * lanes)
-    with context.nested() as body:
+    while done < gemm.n:
+        left = (gemm.n - done) // lanes
+        if not left:
+            lanes //= 2
+            continue
+        vectors, rows = block_shape(gemm.m, left, _REGISTERS.get(bits, 16))
+        count = left // vectors
+        column, close = context.loop("cj", count)
+        with context.nested() as body:
+            context.mark(gemm.operation)
+            _rows(context, gemm, (a, b, c), rows, vectors, lanes, done + column * (vectors * lanes))
+        close(body)
         context.mark(gemm.operation)
-        whole, rest = divmod(gemm.m, rows)
-        for number, height, first in ((whole, rows, 0), (rest, 1, whole * rows)):
-            if number:
-                row, close_row = context.loop("ci", number)
-                with context.nested() as inner:
-                    context.mark(gemm.operation)
-                    _micro(context, gemm, height, vectors, lanes, first + row * height, at)
-                close_row(inner)
-    close_column(body)
+        done += count * vectors * lanes
+
+
+def block_shape(m: int, vectors: int, registers: int) -> tuple[int, int]:
+    """(column vectors, rows) of a register block for ``m`` rows and ``vectors`` column vectors.
+
+    Three quarters of the registers at most hold accumulators; a row of B and one element of A need room too.  Taken is the shape
+    with the fewest reads of operands for a multiplication (1 / rows of B, 1 / vectors of A), edges included.
+    """
+    best: tuple[float, int, int] | None = None
+    for width in range(1, min(_MOST_VECTORS, vectors) + 1):
+        most = min(m, registers * 3 // 4 // width, (registers - width - 1) // width)
+        for height in range(1, most + 1):
+            blocks = -(-m // height)
+            reads = blocks * height / m * (1 / width) + blocks / m  # broadcasts of A, and loads of B, a multiplication
+            waste = vectors % width / vectors
+            cost = reads + waste / 4
+            if best is None or cost < best[0] - 1e-9:
+                best = (cost, width, height)
+    if best is None:
+        raise ValueError("a product has at least one row and one column")
+    return best[1], best[2]
+
+
+def _clear(context: Context, gemm: Gemm, lanes: int) -> None:
+    """C starts at zero."""
+    c, elements = context.storage[gemm.c.buffer.name], gemm.m * gemm.n
+    zero = tirx.const(0.0, gemm.c.buffer.dtype)
+    while elements % lanes:
+        lanes //= 2
+    item, close = context.loop("zero", elements // lanes)
+    close([_store(c, index(item * lanes), zero if lanes == 1 else tirx.Broadcast(zero, lanes), lanes)])
+
+
+def _operand(context: Context, gemm: Gemm, region: Region, *, turned: bool, lanes: int) -> _Matrix:
+    """The region as a matrix of the accumulator's type: the tile itself, or a copy of its own.
+
+    ``turned`` swaps its dimensions, so that they lie in memory as (second, first).
+    """
+    tile, wide = region.buffer, gemm.c.buffer.dtype
+    rows, columns = region.extents
+    start = context.simplify(region.offsets[0] * tile.shape[1] + region.offsets[1])
+    source = _Matrix(context.storage[tile.name], start, tile.shape[1], 1)
+    if tile.dtype == wide and not turned:
+        return source
+    copy = _array(context, f"{tile.name}_{'turned' if turned else 'wide'}", wide, rows * columns)
+    made = _Matrix(copy, 0, *((1, rows) if turned else (columns, 1)))
+    if turned:
+        source = _Matrix(source.buffer, source.start, source.column, source.row)
+        rows, columns = columns, rows
+    while columns % lanes:
+        lanes //= 2
+    row, close_row = context.loop("pi", rows)
+    column, close_column = context.loop("pj", columns // lanes)
+    lane = tirx.Var(context.fresh("lane"), "int32")
+    with context.nested() as outer:
+        context.mark(gemm.operation)
+        place = column * lanes + lane
+        value: Any = source.buffer[source.at(row, place)]
+        target = made.at(place, row) if turned else made.at(row, place)
+        store = tirx.BufferStore(copy, value if tile.dtype == wide else tirx.Cast(wide, value), [target])
+        close_column([tirx.For(lane, 0, lanes, tirx.ForKind.VECTORIZED, store)])
+    close_row(outer)
     context.mark(gemm.operation)
+    return _Matrix(copy, 0, columns, 1) if turned else made
 
 
-def _micro(context: Context, gemm: Gemm, rows: int, vectors: int, lanes: int, row: Expr, column: Expr) -> None:
+def _rows(
+    context: Context,
+    gemm: Gemm,
+    matrices: tuple[_Matrix, _Matrix, _Matrix],
+    rows: int,
+    vectors: int,
+    lanes: int,
+    column: Expr,
+) -> None:
+    """One column of register blocks: whole blocks in a loop, then one of the remaining rows."""
+    whole, rest = divmod(gemm.m, rows)
+    if whole:
+        row, close = context.loop("ci", whole)
+        with context.nested() as body:
+            context.mark(gemm.operation)
+            _block(context, gemm, matrices, rows, vectors, lanes, row * rows, column)
+        close(body)
+        context.mark(gemm.operation)
+    if rest:
+        _block(context, gemm, matrices, rest, vectors, lanes, whole * rows, column)
+
+
+def _block(
+    context: Context,
+    gemm: Gemm,
+    matrices: tuple[_Matrix, _Matrix, _Matrix],
+    rows: int,
+    vectors: int,
+    lanes: int,
+    row: Expr,
+    column: Expr,
+) -> None:
+    a, b, c = matrices
     wide = gemm.c.buffer.dtype
-    c = context.storage[gemm.c.buffer.name]
-    whole = tirx.Ramp(0, 1, lanes)
-    names = [[f"acc_{r}_{v}" for v in range(vectors)] for r in range(rows)]
-    accumulators = [[_register(context, name, wide, lanes) for name in line] for line in names]
-    for line in accumulators:
-        for accumulator in line:
-            context.emit(tirx.BufferStore(accumulator, tirx.Broadcast(tirx.const(0.0, wide), lanes), [whole]))
+    accumulators = _array(context, "acc", wide, rows * vectors * lanes)
+    zero = tirx.const(0.0, wide)
+    for place in range(rows * vectors):
+        value = zero if lanes == 1 else tirx.Broadcast(zero, lanes)
+        context.emit(_store(accumulators, place * lanes, value, lanes))
     k, close = context.loop("ck", gemm.k)
     with context.nested() as body:
         context.mark(gemm.operation)
-        b = []
+        loaded = _array(context, "b_row", wide, vectors * lanes)
         for vector in range(vectors):
-            place = context.element(gemm.b.buffer, (gemm.b.offsets[0] + k, gemm.b.offsets[1] + column + vector * lanes))
-            load = tirx.BufferLoad(context.storage[gemm.b.buffer.name], [tirx.Ramp(index(place), 1, lanes)])
-            value = load if gemm.b.buffer.dtype == wide else tirx.Cast(f"{wide}x{lanes}", load)
-            register = _register(context, f"b_{vector}", wide, lanes)
-            context.emit(tirx.BufferStore(register, value, [whole]))
-            b.append(tirx.BufferLoad(register, [whole]))
+            value = _load(b.buffer, b.at(k, column + vector * lanes), lanes)
+            context.emit(_store(loaded, vector * lanes, value, lanes))
         for r in range(rows):
-            a = _a(context, gemm, row + r, k)
-            factor = tirx.Broadcast(a if gemm.a.buffer.dtype == wide else tirx.Cast(wide, a), lanes)
+            factor = a.buffer[a.at(row + r, k)]
+            if lanes > 1:
+                factor = tirx.Broadcast(factor, lanes)
             for vector in range(vectors):
-                total = tirx.BufferLoad(accumulators[r][vector], [whole]) + factor * b[vector]
-                context.emit(tirx.BufferStore(accumulators[r][vector], total, [whole]))
+                place = (r * vectors + vector) * lanes
+                total = _load(accumulators, place, lanes) + factor * _load(loaded, vector * lanes, lanes)
+                context.emit(_store(accumulators, place, total, lanes))
     close(body)
     context.mark(gemm.operation)
     for r in range(rows):
         for vector in range(vectors):
-            place = context.element(gemm.c.buffer, (row + r, column + vector * lanes))
-            target = tirx.Ramp(index(place), 1, lanes)
-            total = tirx.BufferLoad(c, [target]) + tirx.BufferLoad(accumulators[r][vector], [whole])
-            context.emit(tirx.BufferStore(c, total, [target]))
+            place = c.at(row + r, column + vector * lanes)
+            total = _load(c.buffer, place, lanes) + _load(accumulators, (r * vectors + vector) * lanes, lanes)
+            context.emit(_store(c.buffer, place, total, lanes))
 
 
-def _register(context: Context, name: str, dtype: str, lanes: int) -> Any:
-    """A one-vector array, shared by all register blocks of the kernel."""
-    key = f"{name}@{dtype}x{lanes}"
+def _array(context: Context, name: str, dtype: str, elements: int) -> Any:
+    """An array of the thread, shared by all products that need one of this name and size."""
+    key = f"{name}@{dtype}x{elements}"
     if key not in context.storage:
-        context.storage[key] = context.registers(name, dtype, lanes)
+        context.storage[key] = context.registers(name, dtype, elements)
     return context.storage[key]
 
 
-def _a(context: Context, gemm: Gemm, row: Expr, k: Expr) -> Any:
-    first, second = (k, row) if gemm.transpose_a else (row, k)
-    place = context.element(gemm.a.buffer, (gemm.a.offsets[0] + first, gemm.a.offsets[1] + second))
-    return context.storage[gemm.a.buffer.name][index(place)]
+def _load(buffer: Any, place: Any, lanes: int) -> Any:
+    return buffer[index(place)] if lanes == 1 else tirx.BufferLoad(buffer, [tirx.Ramp(index(place), 1, lanes)])
 
 
-def _dot(context: Context, gemm: Gemm, start: int, count: int) -> None:
-    """Columns that do not fill a vector, and transposed B: one element of C at a time."""
-    wide = gemm.c.buffer.dtype
-    c = context.storage[gemm.c.buffer.name]
-    row, close_row = context.loop("di", gemm.m)
-    column, close_column = context.loop("dj", count)
-    k, close_k = context.loop("dk", gemm.k)
-    at = start + column
-    first, second = (at, k) if gemm.transpose_b else (k, at)
-    place = context.element(gemm.b.buffer, (gemm.b.offsets[0] + first, gemm.b.offsets[1] + second))
-    a, b = _a(context, gemm, row, k), context.storage[gemm.b.buffer.name][index(place)]
-    slot = index(context.element(gemm.c.buffer, (row, at)))
-    left = a if gemm.a.buffer.dtype == wide else tirx.Cast(wide, a)
-    right = b if gemm.b.buffer.dtype == wide else tirx.Cast(wide, b)
-    with context.nested() as middle:
-        with context.nested() as inner:
-            close_k([tirx.BufferStore(c, c[slot] + left * right, [slot])])
-        close_column(inner)
-    close_row(middle)
-    context.mark(gemm.operation)
+def _store(buffer: Any, place: Any, value: Any, lanes: int) -> Any:
+    return tirx.BufferStore(buffer, value, [index(place) if lanes == 1 else tirx.Ramp(index(place), 1, lanes)])
