@@ -102,7 +102,8 @@ class Suggestion:
 
 
 def suggest(kernel: Kernel) -> list[Suggestion]:
-    """Suggestions for every shared tile of ``kernel`` with conflicts by known rules, a padding before a swizzle.
+    """Suggestions for every shared tile of ``kernel`` with conflicts by known rules: what removes more comes first, of
+    equals a padding before a swizzle.
 
     Empty for a kernel without such conflicts, on a CPU, and where neither a padding nor a swizzle of rows lessens them.
     Raises SimulationError where the kernel cannot be simulated.
@@ -173,24 +174,21 @@ class _Search:
         self.before = {count.key: count for count in recording.counts(only=buffer.name)}
         self.conflicts = sum(count.conflicts or 0 for count in self.before.values() if count.rule == "known")
 
-    def suggestions(self) -> Iterator[Suggestion]:
+    def suggestions(self) -> list[Suggestion]:
         """A padding and a swizzle, where they help."""
         if not any(_certain(count) for count in self.before.values()):
-            return
+            return []
         try:
             self.tile = Tile.of(self.buffer)
         except PlacementError:  # stored in a way of the compiler's own
-            return
+            return []
         if self.tile.rows < 2:
-            return
+            return []
         most = min(self.tile.row_bytes, BANK_PERIOD_BYTES) // self.tile.itemsize
-        for candidates in (
-            [Placement(padding=padding) for padding in range(1, most + 1)],
-            [Placement(swizzle_bytes=mode) for mode in SWIZZLES],
-        ):
-            found = self._best(candidates)
-            if found is not None:
-                yield found
+        paddings = [Placement(padding=padding) for padding in range(1, most + 1)]
+        swizzles = [Placement(swizzle_bytes=mode) for mode in SWIZZLES]
+        found = [self._best(candidates) for candidates in (paddings, swizzles)]
+        return sorted((one for one in found if one is not None), key=lambda one: one.conflicts_after)
 
     def _best(self, candidates: list[Placement]) -> Suggestion | None:
         """The first candidate without conflicts, else the first with the fewest; None where none has fewer than now."""
@@ -253,11 +251,12 @@ class _Search:
         extra = placement.size(self.tile) - self.buffer.bytes
         before, after = self._occupancy(Placement()), self._occupancy(placement)
         changes = self._changes(placement)
+        kind = "padding" if placement.padding else "swizzle"
         what = self._padding_text(placement) if placement.padding else self._swizzle_text(placement)
         effect = (
             f"removes all {self.conflicts:,} conflicts"
             if left == 0
-            else f"leaves {left:,} of {self.conflicts:,} conflicts, and nothing tried leaves fewer"
+            else f"leaves {left:,} of {self.conflicts:,} conflicts, and no {kind} leaves fewer"
         )
         cost = f"{extra:,} bytes more a block" if extra else "no more memory"
         if before is not None and after is not None:
@@ -265,7 +264,7 @@ class _Search:
             cost += f", occupancy {100 * before:.3g}% {change}"
         return Suggestion(
             buffer=self.buffer.name,
-            kind="padding" if placement.padding else "swizzle",
+            kind=kind,
             padding=placement.padding,
             swizzle_bytes=placement.swizzle_bytes,
             extra_bytes=extra,
@@ -312,23 +311,26 @@ class _Search:
 
 
 def _proof(chosen: Placement, tried: tuple[Trial, ...]) -> str:
-    """What was tried beside the chosen placement, neighbours with one outcome together."""
-    groups: list[tuple[str, list[int]]] = []
+    """What was tried beside the chosen placement, that with one outcome together."""
+    groups: dict[str, list[int]] = {}
     for trial in tried:
         size = trial.padding or trial.swizzle_bytes
-        if size == (chosen.padding or chosen.swizzle_bytes):
-            continue
-        outcome = trial.reason if trial.conflicts is None else f"leaves {trial.conflicts:,} conflicts"
-        if groups and groups[-1][0] == outcome and not chosen.swizzle_bytes:
-            groups[-1][1].append(size)
-        else:
-            groups.append((outcome, [size]))
+        if size != (chosen.padding or chosen.swizzle_bytes):
+            outcome = trial.reason if trial.conflicts is None else f"leaves {trial.conflicts:,} conflicts"
+            groups.setdefault(outcome, []).append(size)
     if not groups:
-        return "no smaller padding exists" if chosen.padding else "no other mode was tried"
-    word = "padding" if chosen.padding else "mode"
-    parts = [f"{word} {_span(sizes)}: {outcome}" for outcome, sizes in groups]
-    return "; ".join(parts)
+        return "no smaller padding exists"
+    word, step = ("padding", 1) if chosen.padding else ("mode", 0)
+    return "; ".join(f"{word} {_spans(sizes, step)}: {outcome}" for outcome, sizes in groups.items())
 
 
-def _span(sizes: list[int]) -> str:
-    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+def _spans(sizes: list[int], step: int, most: int = 4) -> str:
+    """``1 to 7, 9 to 15, ...``: sizes ``step`` apart together."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and size == runs[-1][-1] + step:
+            runs[-1].append(size)
+        else:
+            runs.append([size])
+    shown = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:most]]
+    return ", ".join(shown + ["..."] * (len(runs) > most))
