@@ -27,25 +27,32 @@ def as_requests(addresses: Any, mask: Any, warp_size: int) -> tuple[Addresses, M
             remedy=f"pass integers of shape (lanes,) or (requests, lanes) with 1 to {warp_size} lanes",
         )
     requests = np.atleast_2d(given).astype(np.int64, copy=False)
-    active = _as_mask(mask, given.shape, requests.shape)
     lanes = requests.shape[1]
     if lanes < warp_size:
-        padding = ((0, 0), (0, warp_size - lanes))
-        requests, active = np.pad(requests, padding), np.pad(active, padding)
+        requests = np.pad(requests, ((0, 0), (0, warp_size - lanes)))
+    active = as_lanes(mask, given.shape, requests.shape)
     if requests.size and bool(np.any(requests[active] < 0)):
         raise SimulationError("an active lane has a negative address", remedy="mask lanes that access nothing")
     return requests, active
 
 
-def _as_mask(mask: Any, given: tuple[int, ...], shape: tuple[int, ...]) -> Mask:
+def as_lanes(mask: Any, given: tuple[int, ...], shape: tuple[int, ...], name: str = "mask") -> Mask:
+    """Booleans of ``shape`` (requests, warp_size) from a mask for addresses of shape ``given``; missing lanes are off.
+
+    Raises :class:`ShapeError`, which calls the argument ``name``.
+    """
+    lanes = given[-1]
     if mask is None:
-        return np.ones(shape, dtype=np.bool_)
-    active = np.asarray(mask)
-    if active.dtype != np.bool_ or active.shape not in (given, given[-1:]):
-        raise ShapeError(
-            f"mask is {active.dtype} of shape {active.shape}, addresses have shape {given}",
-            remedy="pass booleans, one for each address or one for each lane",
-        )
+        active = np.ones(lanes, dtype=np.bool_)
+    else:
+        active = np.asarray(mask)
+        if active.dtype != np.bool_ or active.shape not in (given, given[-1:]):
+            raise ShapeError(
+                f"{name} is {active.dtype} of shape {active.shape}, addresses have shape {given}",
+                remedy="pass booleans, one for each address or one for each lane",
+            )
+    if lanes < shape[-1]:
+        active = np.pad(np.atleast_2d(active), ((0, 0), (0, shape[-1] - lanes)))
     return np.broadcast_to(active, shape)
 
 

@@ -8,8 +8,10 @@ import numpy.typing as npt
 from tilelang_min.access.arguments import Addresses, Mask
 from tilelang_min.access.results import Counts
 
-# Requests at a time: small enough that what is made of them stays in cache.
-_CHUNK = 1 << 12
+CHUNK = 1 << 12
+"""Requests at a time: small enough that what is made of them stays in cache."""
+
+_ONES = np.array([bin(value).count("1") for value in range(1 << 16)], dtype=np.int64)
 
 
 def phase_passes(
@@ -32,8 +34,8 @@ def phase_passes(
     whole = words & (words - 1) == 0 and not bool(np.any((addresses & (4 * words - 1)) * active))
     order = np.asarray(phases)
     counts = np.empty((len(addresses), len(phases)), dtype=np.int64)
-    for first in range(0, len(addresses), _CHUNK):
-        part = slice(first, first + _CHUNK)
+    for first in range(0, len(addresses), CHUNK):
+        part = slice(first, first + CHUNK)
         lanes = (addresses[part] // (4 * words if whole else 4))[:, order.ravel()].reshape(-1, order.shape[1])
         on = active[part][:, order.ravel()].reshape(-1, order.shape[1])
         if whole:
@@ -60,10 +62,16 @@ def _passes(units: Addresses, active: Mask, banks: int, merge: bool) -> Counts:
 def distinct(values: Addresses, active: Mask) -> Counts:
     """Number of distinct active values in each row."""
     counts = np.zeros(len(values), dtype=np.int64)
-    for first in range(0, len(values), _CHUNK):
-        part = slice(first, first + _CHUNK)
+    for first in range(0, len(values), CHUNK):
+        part = slice(first, first + CHUNK)
         counts[part] = _first_of_each(_in_order(values[part], active[part])).sum(axis=1)
     return counts
+
+
+def popcount(values: Counts) -> Counts:
+    """Number of ones in the lowest 32 bits of each value."""
+    ones: Counts = _ONES[values & 0xFFFF] + _ONES[values >> 16 & 0xFFFF]
+    return ones
 
 
 def _in_order(values: Addresses, active: Mask) -> npt.NDArray[np.signedinteger]:

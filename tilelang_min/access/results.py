@@ -10,6 +10,17 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Counted:
+    """What a rule says of requests, an entry each: transactions, ideals, most passes of a phase, and which follow no certain
+    rule."""
+
+    transactions: Counts
+    ideal: Counts
+    ways: Counts
+    uncertain: npt.NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True)
 class BankConflicts:
     """Passes that shared memory accesses take, summed over requests.

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_min.access import nvidia
-from tilelang_min.access.arguments import Addresses, Mask, as_requests, check_alignment
+from tilelang_min.access import copies, nvidia
+from tilelang_min.access.arguments import Addresses, Mask, as_lanes, as_requests, check_alignment
 from tilelang_min.access.passes import phase_passes
-from tilelang_min.access.results import BankConflicts
+from tilelang_min.access.results import BankConflicts, Counted
 from tilelang_min.errors import ShapeError, UnknownMemoryRule
 from tilelang_min.targets import SharedPhases, Target, resolve
 
 ACCESSES = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "cp_async_bypass")
+COPIES = ("cp_async", "cp_async_bypass")
 
 
 def bank_conflicts(
@@ -25,14 +26,18 @@ def bank_conflicts(
     mask: Any = None,
     source: Any = None,
     matrices: int | None = None,
+    reads: Any = None,
 ) -> BankConflicts:
     """Passes and conflicts of warp-wide shared memory accesses.
 
     ``addresses``: byte offsets in shared memory, integers of shape (lanes,) or (requests, lanes).  ``width_bits``:
     bits a lane accesses (ldmatrix, stmatrix: ignored, a row is 16 bytes).  ``mask``: active lanes, booleans of the
     shape of ``addresses`` or (lanes,).  ``matrices``: 1, 2 or 4 for ldmatrix and stmatrix, whose lanes 8 j to 8 j + 7
-    give the row addresses of matrix j; None takes as many as there are lanes for.  ``source``: global byte addresses
-    of a cp_async_bypass, same shape.
+    give the row addresses of matrix j; None takes as many as there are lanes for.
+
+    For cp_async and cp_async_bypass, whose cost depends on both sides: ``source``, the global byte addresses, same shape
+    (without them the sources are taken to lie well, and the rule is ``open``); ``reads``, lanes that read their source
+    while the others fill with zeros, for the form of the instruction that has a size to read (None: the form without).
 
     Raises :class:`UnknownMemoryRule` where no rule is known, :class:`ShapeError` for arrays that do not fit and
     :class:`SimulationError` for misaligned addresses.  Sources of the rules: ``result.source``.
@@ -47,10 +52,12 @@ def bank_conflicts(
             f"{machine.name} has no banks: its tiles are ordinary memory", remedy="ask about a cuda or hip target"
         )
     requests, active = as_requests(addresses, mask, machine.warp_size)
-    if source is not None and (access != "cp_async_bypass" or np.shape(source) != np.shape(addresses)):
+    if access not in COPIES and not (source is None and reads is None):
+        raise ShapeError(f"source or reads with {access}", remedy=f"they are for {' and '.join(COPIES)}")
+    if source is not None and np.shape(source) != np.shape(addresses):
         raise ShapeError(
             f"source of shape {np.shape(source)} for a {access} with addresses of shape {np.shape(addresses)}",
-            remedy="source is for cp_async_bypass: one global address for each shared address",
+            remedy="pass one global address for each shared address",
         )
     matrix = access in ("ldmatrix", "stmatrix")
     width_bits = 128 if matrix else width_bits
@@ -62,12 +69,26 @@ def bank_conflicts(
     if machine.vendor == "amd":
         return _amd(requests, active, rule)
     check_alignment(requests, active, width_bits // 8, f"misaligned {rule.instruction}")
-    if access == "cp_async_bypass":
-        sources = None if source is None else as_requests(source, mask, machine.warp_size)[0]
-        return _result(
-            nvidia.count_bypass(requests, active, sources), active, certain=False, source=nvidia.BYPASS_SOURCE
-        )
+    if access in COPIES:
+        reading = None if reads is None else as_lanes(reads, np.shape(addresses), requests.shape, "reads") & active
+        origin = None if source is None else _sources(source, active if reading is None else reading, rule)
+        if access == "cp_async":
+            counted = copies.count_through(requests, active, origin, reading, width_bits // 8)
+        else:
+            counted = copies.count_bypass(requests, active, origin, reading)
+        told = copies.WITHOUT_SOURCE if source is None else copies.SOURCE
+        return _result(counted, active, certain=source is not None, source=told)
     return _result(nvidia.count_phases(requests, active, rule), active, certain=rule.certain, source=rule.source)
+
+
+def _sources(source: Any, reading: Mask, rule: SharedPhases) -> Addresses:
+    """Global addresses by request and lane, 0 for lanes that do not read."""
+    given = np.atleast_2d(np.asarray(source))
+    rest = reading.shape[1] - given.shape[1]
+    filled = np.where(reading, np.pad(given, ((0, 0), (0, rest))), 0)
+    requests, _ = as_requests(filled, None, reading.shape[1])
+    check_alignment(requests, reading, rule.width_bits // 8, f"misaligned source of a {rule.instruction}")
+    return requests
 
 
 def _matrix_lanes(access: str, active: Mask, lanes: int, matrices: int | None) -> Mask:
@@ -82,7 +103,7 @@ def _matrix_lanes(access: str, active: Mask, lanes: int, matrices: int | None) -
 
 
 def _rule(machine: Target, access: str, width_bits: int) -> SharedPhases:
-    # The bypassing form exists for 16 bytes only; its phases are not used, but it exists where cp.async does.
+    # The bypassing form exists for 16 bytes only, where cp.async does.
     if access == "cp_async_bypass":
         rule = machine.phases_of("cp_async", 128) if width_bits == 128 else None
     else:
@@ -108,7 +129,7 @@ def _amd(addresses: Addresses, active: Mask, rule: SharedPhases) -> BankConflict
     # A vector that is only dword-aligned is split by the compiler into other instructions than the rule is for.
     natural = rule.width_bits == 96 or not bool(np.any(addresses[active] % width))
     passes = phase_passes(addresses, active, rule.phases, width_bytes=width, banks=rule.banks)
-    counted = nvidia.Counted(
+    counted = Counted(
         transactions=passes.sum(axis=1),
         ideal=np.count_nonzero(passes, axis=1).astype(np.int64),
         ways=passes.max(axis=1, initial=0),
@@ -117,7 +138,7 @@ def _amd(addresses: Addresses, active: Mask, rule: SharedPhases) -> BankConflict
     return _result(counted, active, certain=rule.certain and natural, source=rule.source)
 
 
-def _result(counted: nvidia.Counted, active: Mask, *, certain: bool, source: str) -> BankConflicts:
+def _result(counted: Counted, active: Mask, *, certain: bool, source: str) -> BankConflicts:
     transactions, ideal = int(counted.transactions.sum()), int(counted.ideal.sum())
     return BankConflicts(
         transactions=transactions,

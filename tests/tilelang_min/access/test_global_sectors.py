@@ -19,7 +19,7 @@ WAVE = np.arange(64)
     # H200: LDG.32 4 sectors an instruction, LDG.128 16.
     [(8, 1), (16, 2), (32, 4), (64, 8), (128, 16)],
 )
-@pytest.mark.parametrize("access", ["load", "store", "cp_async", "cp_async_bypass"])
+@pytest.mark.parametrize("access", ["load", "store", "cp_async"])
 def test_full_aligned_warps(width: int, sectors: int, access: str) -> None:
     result = global_sectors(LANE * (width // 8), access, width)
     assert (result.sectors, result.sectors_ideal, result.sector_bytes) == (sectors, sectors, 32)
