@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
+import sys
 import types
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tilelang_min.language import PrimFunc
+from tilelang_min.language.source_lines import source_lines
 
 _TOOLS = ("apache-tvm", "nvidia-cuda-nvrtc", "ziglang", "numpy")
 
@@ -42,45 +46,144 @@ def _own_version() -> str:
 
 
 def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
-    """Hash of a kernel: its source and place, the values of all names it uses, target, options and tool versions."""
+    """Hash of a kernel: its source and place, the values of all names it uses, target, options and tool versions.
+
+    Functions and classes that a kernel uses count with their source and, in turn, with the values they use.  Raises
+    LanguageError when the source cannot be read.
+    """
     function = kernel.function
-    lines, first = inspect.getsourcelines(function)
-    names = dict(kernel.scope)
-    names.update(inspect.getclosurevars(function).nonlocals)
-    words = set(function.__code__.co_names) | set(function.__code__.co_freevars)
-    for annotation in function.__annotations__.values():
-        words.update(names if isinstance(annotation, str) else ())
-    for constant in function.__code__.co_consts:
-        if isinstance(constant, types.CodeType):
-            words |= set(constant.co_names)
-    used = {name: _describe(names[name]) for name in sorted(words) if name in names}
-    used.update(
-        {
-            name: _describe(function.__globals__[name])
-            for name in sorted(words)
-            if name not in names and name in function.__globals__
-        }
-    )
-    annotations = {name: _describe(value) for name, value in function.__annotations__.items()}
+    lines, first = source_lines(function)
+    used = _used_values(function, kernel.scope)
+    describe = _Describer().text
+    annotations: dict[str, str] = {}
+    for name, value in inspect.get_annotations(function).items():
+        if isinstance(value, str):  # kept as text: the names in it are looked up when it is read
+            annotations[name] = value
+            for word in _names_in(value):
+                for names in (used, kernel.scope, function.__globals__):
+                    if word in names:
+                        used[word] = names[word]
+                        break
+        else:
+            annotations[name] = describe(value)
+    words = frozenset(_words(function.__code__))
     content = {
         "source": "".join(lines),
         "label": kernel.label,
         "place": [inspect.getsourcefile(function), first],
-        "names": used,
+        "names": {name: describe(value, words) for name, value in sorted(used.items())},
         "annotations": annotations,
         "target": target,
-        "options": options,
+        "options": describe(options),
         "versions": tool_versions(),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _describe(value: Any) -> str:
-    if isinstance(value, types.FunctionType):
+def _words(code: types.CodeType) -> set[str]:
+    """All names that code uses, attributes and functions inside it included."""
+    words = set(code.co_names) | set(code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            words |= _words(constant)
+    return words
+
+
+def _names_in(text: str) -> set[str]:
+    """Names in an annotation that is kept as text; also in the text of quotes inside it."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return set()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if isinstance(tree.body, ast.Constant) and isinstance(tree.body.value, str):
+        names |= _names_in(tree.body.value)
+    return names
+
+
+def _used_values(function: types.FunctionType | Any, scope: dict[str, Any]) -> dict[str, Any]:
+    """Values of the names that a function uses: closure first, then ``scope``, then its module."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    closure = {}
+    for name, cell in cells:
         try:
-            return inspect.getsource(value)
+            closure[name] = cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    values = {}
+    for word in _words(function.__code__):
+        for names in (closure, scope, function.__globals__):
+            if word in names:
+                values[word] = names[word]
+                break
+    return values
+
+
+class _Describer:
+    """Text that is the same for equal values and differs otherwise.
+
+    Functions and classes are described where they are met first and named after that: they may use one another.
+    """
+
+    def __init__(self) -> None:
+        self.met: set[int] = set()
+
+    def text(self, value: Any, words: frozenset[str] = frozenset()) -> str:
+        """``words`` are the attributes that may be asked for: of a module only those count."""
+        kind = type(value).__name__
+        if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+            return f"{kind} {value!r}"
+        if isinstance(value, (tuple, list)):
+            return f"{kind} [{', '.join(self.text(item) for item in value)}]"
+        if isinstance(value, (set, frozenset)):
+            return f"{kind} {{{', '.join(sorted(self.text(item) for item in value))}}}"
+        if isinstance(value, dict):
+            items = sorted((self.text(key), self.text(item)) for key, item in value.items())
+            return f"{kind} {{{', '.join(f'{key}: {item}' for key, item in items)}}}"
+        if type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
+            return f"{kind} {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        if isinstance(value, types.FunctionType):
+            return self.once(value, f"function {value.__qualname__}", self.function)
+        if isinstance(value, type):
+            return self.once(value, f"class {value.__qualname__}", self.members)
+        if isinstance(value, types.ModuleType):
+            used = {word: getattr(value, word) for word in sorted(words) if hasattr(value, word)}
+            return f"module {value.__name__}" + ("" if _is_foreign(value.__name__) else f" {self.text(used)}")
+        addressed = getattr(type(value), "__repr__", None) is object.__repr__
+        if addressed and hasattr(value, "__dict__") and not _is_foreign(type(value).__module__):
+            return self.once(value, kind, lambda it: f"{self.text(type(it))} {self.text(vars(it))}")  # not its address
+        return f"{kind} {value!r}"
+
+    def once(self, value: Any, name: str, describe: Callable[[Any], str]) -> str:
+        """``name``, and what ``describe`` says unless it has been said or belongs to an installed package."""
+        module = getattr(value, "__module__", None)
+        if _is_foreign(module):
+            return f"{name} of {module}"
+        if id(value) in self.met:
+            return name
+        self.met.add(id(value))
+        return f"{name} {describe(value)}"
+
+    def function(self, function: types.FunctionType) -> str:
+        """Source, defaults, and the values of the names it uses."""
+        try:
+            text = inspect.getsource(function)
         except OSError:
-            return repr(value.__code__.co_code)
-    if isinstance(value, types.ModuleType):
-        return f"module {value.__name__}"
-    return repr(value)
+            text = repr((function.__code__.co_code, function.__code__.co_consts))
+        words = frozenset(_words(function.__code__))
+        used = [(name, self.text(value, words)) for name, value in sorted(_used_values(function, {}).items())]
+        return f"{text} {self.text([function.__defaults__, function.__kwdefaults__])} {used}"
+
+    def members(self, value: type) -> str:
+        """What stands in a class."""
+        return self.text({name: item for name, item in vars(value).items() if not name.startswith("__")})
+
+
+@cache
+def _is_foreign(module: str | None) -> bool:
+    """Whether a module belongs to the standard library or an installed package: those change with their versions."""
+    top = (module or "").partition(".")[0]
+    if top in sys.stdlib_module_names or top in ("tilelang_min", "builtins"):
+        return top != "__main__"
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    return file is not None and ("site-packages" in file or "dist-packages" in file)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.errors import LanguageError
+from tilelang_min.language.source_lines import source_lines
 from tilelang_min.program import SourceLocation
 
 
@@ -48,13 +49,7 @@ def read_source(function: Callable[..., Any]) -> KernelSource:
 
     Raises LanguageError when Python cannot show the source (a function made by ``exec``, or an edited interactive cell).
     """
-    try:
-        raw, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError) as error:
-        raise LanguageError(
-            f"the source of kernel {function.__name__!r} cannot be read ({error})",
-            remedy="define the kernel in a file or a notebook cell; functions made by exec() have no source",
-        ) from error
+    raw, first_line = source_lines(function)
     source = "".join(raw)
     # An indented function is parsed inside a block: cutting the indentation off would be wrong for comments and strings
     # that begin further to the left.

@@ -13,6 +13,7 @@ A bundle is the border between compiling and launching: it needs no compiler to 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -113,12 +114,23 @@ class Bundle:
             if self.path is None:
                 raise BundleError(f"the bundle has no file {name}", remedy="compile the kernel again")
             try:
-                self.files[name] = (self.path / name).read_bytes()
+                data = (self.path / name).read_bytes()
             except OSError as error:
                 raise BundleError(
                     f"cannot read {self.path / name}: {error.strerror}", remedy="compile the kernel again"
                 ) from error
+            self._check(name, data)
+            self.files[name] = data
         return self.files[name]
+
+    def _check(self, name: str, data: bytes) -> None:
+        """Raise BundleError unless ``data`` is what was saved under ``name``."""
+        wanted = self.record.get("digests", {}).get(name)
+        if wanted is not None and hashlib.sha256(data).hexdigest() != wanted:
+            raise BundleError(
+                f"{self.path / name if self.path else name} is damaged: it is not what was saved",
+                remedy="compile the kernel again",
+            )
 
     # -- disk ------------------------------------------------------------------------------------------------------
 
@@ -134,6 +146,7 @@ class Bundle:
             "thread_program.json",
         }
         content = {name: self.file(name) for name in sorted(names)}
+        self.record["digests"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
         content["kernel.json"] = json.dumps(self.record, indent=1).encode()
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix in (".tlk", ".zip"):
@@ -161,15 +174,26 @@ class Bundle:
         return target
 
 
+def _record(data: bytes) -> dict[str, Any]:
+    """The content of ``kernel.json``; ValueError when it is no object."""
+    record = json.loads(data)
+    if not isinstance(record, dict):
+        raise ValueError("kernel.json is no object")
+    return record
+
+
 def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     """Read a bundle from a directory or zip file.  Raises BundleError when it is missing, damaged or too new."""
     place = Path(path)
     try:
         if place.is_dir():
-            return Bundle(json.loads((place / "kernel.json").read_bytes()), {}, place)
+            return Bundle(_record((place / "kernel.json").read_bytes()), {}, place)
         with zipfile.ZipFile(place) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
-        return Bundle(json.loads(files.pop("kernel.json")), files)
+        bundle = Bundle(_record(files.pop("kernel.json")), files)
+        for name, data in files.items():
+            bundle._check(name, data)
+        return bundle
     except FileNotFoundError as error:
         raise BundleError(
             f"there is no bundle at {place}", remedy="give a directory or a .tlk file that kernel.save() wrote"
