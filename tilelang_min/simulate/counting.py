@@ -18,7 +18,7 @@ from tilelang_min.access import bank_conflicts, global_sectors
 from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.result import AccessCount
-from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts, relative
+from tilelang_min.simulate.sites import NOWHERE, PATTERN_BYTES, Site, SiteCounts, relative
 
 CLASSES = {
     ("shared", "load"): "shared_load",
@@ -61,7 +61,16 @@ class Counting:
     def _outcome(self, machine: Machine, site: Site, pattern: Addresses) -> Outcome:
         matrices = site.lanes if site.kind == "ldmatrix" else None
         shape = (machine.lanes, machine.threads)
-        key = (site.place.space, site.kind, site.width_bytes, matrices, *shape, pattern.digest, pattern.offsets)
+        key = (
+            site.place.space,
+            site.kind,
+            site.part,
+            site.width_bytes,
+            matrices,
+            *shape,
+            pattern.digest,
+            pattern.offsets,
+        )
         known = self.outcomes.get(key)
         if known is None:
             known = self.outcomes[key] = _work_out(machine, site, pattern)
@@ -145,6 +154,21 @@ def by_warp(machine: Machine, values: Any) -> Any:
     return rows.reshape(-1, machine.warp_size)
 
 
+def second_addresses(machine: Machine, pattern: Addresses) -> Any:
+    """Second addresses of a pattern by warp, :data:`NOWHERE` for lanes without one; None where it has none."""
+    if pattern.origin is None:
+        return None
+    there = (pattern.origin + pattern.offsets[1]) * pattern.unit
+    return by_warp(machine, np.where(pattern.origin == NOWHERE, NOWHERE, there))
+
+
+def reads_of(second: Any) -> Any:
+    """The lanes of a cp.async that read, or None where all do."""
+    if second is None or bool((second != NOWHERE).all()):
+        return None
+    return second != NOWHERE
+
+
 def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
     addresses = by_warp(machine, (np.broadcast_to(pattern.base, (machine.lanes,)) + pattern.offsets[0]) * pattern.unit)
     active = np.zeros(machine.lanes, bool)
@@ -154,17 +178,18 @@ def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
     target, width = machine.program.target, site.width_bytes * 8
     if target.kind == "cpu":
         return Outcome(requests, lanes)
+    second = second_addresses(machine, pattern)
     try:
         if site.place.space == "global":
-            sectors = global_sectors(addresses, site.kind, width, target, mask)
+            destination = None
+            if site.part == "cp_async_bypass" and target.vendor == "nvidia":
+                destination = second
+            sectors = global_sectors(addresses, site.part or site.kind, width, target, mask, destination)
             return Outcome(
                 requests, lanes, sectors=sectors.sectors, sectors_ideal=sectors.sectors_ideal, rule=sectors.rule
             )
-        source = (
-            None if pattern.origin is None else by_warp(machine, (pattern.origin + pattern.offsets[1]) * pattern.unit)
-        )
         matrices = site.lanes if site.kind == "ldmatrix" else None
-        passes = bank_conflicts(addresses, site.kind, width, target, mask, source, matrices)
+        passes = bank_conflicts(addresses, site.kind, width, target, mask, second, matrices, reads_of(second))
     except UnknownMemoryRule:
         return Outcome(requests, lanes)
     return Outcome(requests, lanes, passes.transactions, passes.transactions_ideal, passes.ways, rule=passes.rule)

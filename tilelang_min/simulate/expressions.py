@@ -313,7 +313,7 @@ class Expressions:
         site = self.site(kind, buffer, lanes)
         return self.site_call(site, index)
 
-    def site(self, kind: str, buffer: Buffer, lanes: int, *, part: bool = False) -> Site:
+    def site(self, kind: str, buffer: Buffer, lanes: int, *, part: str = "") -> Site:
         """A new access site of the current operation."""
         place = self.layout.place(buffer)
         site = Site(len(self.sites), kind, place, lanes, self.operation, part)

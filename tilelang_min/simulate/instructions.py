@@ -177,7 +177,7 @@ class Instructions(Expressions):
         kind = "cp_async_bypass" if "cg" in tokens else "cp_async"
         t_size, o_size = (self.layout.itemsize(p.buffer.dtype) for p in (target, origin))
         t_site = self.site(kind, target.buffer, width // t_size)
-        o_site = self.site("load", origin.buffer, width // o_size, part=True)
+        o_site = self.site("load", origin.buffer, width // o_size, part=kind)
         numbers = f"{t_site.number}, {o_site.number}"
         if self.mask is None and not isinstance(target.offset, Array) and not isinstance(origin.offset, Array):
             (t_base, t_offset), (o_base, o_offset) = self.split(target.offset), self.split(origin.offset)

@@ -11,7 +11,7 @@ import numpy as np
 from tilelang_min.access import bank_conflicts
 from tilelang_min.errors import PlacementError, UnknownMemoryRule
 from tilelang_min.program import SharedBuffer, ThreadProgram
-from tilelang_min.simulate.counting import Addresses, by_warp, patterns
+from tilelang_min.simulate.counting import Addresses, by_warp, patterns, reads_of, second_addresses
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.placement import Placement, Tile
 from tilelang_min.simulate.result import AccessCount, merge_counts
@@ -25,8 +25,8 @@ Key = tuple[int, str, str, int, int]
 class RecordedAccess:
     """The distinct requests of one operation to one tile, of one kind and width.
 
-    ``offsets`` (requests, warp size) are bytes from the start of the tile, ``active`` its lanes, ``source`` the second
-    addresses of a cp.async that bypasses the cache, ``times`` (requests,) how often each ran.
+    ``offsets`` (requests, warp size) are bytes from the start of the tile, ``active`` its lanes, ``source`` the global
+    addresses of a cp.async (-1 for lanes that fill with zeros), ``times`` (requests,) how often each ran.
     """
 
     key: Key
@@ -63,7 +63,14 @@ class RecordedAccess:
         )
         try:
             passes = bank_conflicts(
-                offsets, kind, width * 8, program.target, self.active, self.source, matrices or None
+                offsets,
+                kind,
+                width * 8,
+                program.target,
+                self.active,
+                self.source,
+                matrices or None,
+                reads_of(self.source),
             )
         except UnknownMemoryRule:
             return one
@@ -170,9 +177,7 @@ def _requests(machine: Machine, site: Site, key: Key, pattern: Addresses, times:
     lanes = np.zeros(machine.lanes, bool)
     lanes[pattern.lanes] = True
     flat = np.where(lanes, flat % machine.translation.layout.block_bytes - site.place.offset, 0)
-    source = None
-    if pattern.origin is not None:
-        source = by_warp(machine, np.where(lanes, (pattern.origin + pattern.offsets[1]) * pattern.unit, 0))
+    source = second_addresses(machine, pattern)
     active = by_warp(machine, lanes)
     running = active.any(axis=1)
     return RecordedAccess(

@@ -26,6 +26,9 @@ PATTERN_BYTES = 256
 EXACT = 1 << 40
 """Takes the place of the period where addresses are recorded exactly: more than any offset."""
 
+NOWHERE = -1
+"""Second address of a lane of a cp.async that reads nothing and fills with zeros."""
+
 MASKS = 256
 """Masks that a site remembers."""
 
@@ -38,7 +41,7 @@ class Site:
     """A place in the program that accesses memory.
 
     ``kind`` is ``load``, ``store``, ``ldmatrix``, ``cp_async`` or ``cp_async_bypass``; ``lanes`` elements a thread (for
-    ldmatrix the number of 8x8 matrices).  ``part`` marks the global side of a cp.async, no instruction of its own.
+    ldmatrix the number of 8x8 matrices).  ``part`` is the kind of copy whose global side this is, no instruction of its own.
     """
 
     number: int
@@ -46,7 +49,7 @@ class Site:
     place: Place
     lanes: int
     operation: int
-    part: bool = False
+    part: str = ""
 
     @property
     def width_bytes(self) -> int:
@@ -59,8 +62,8 @@ class Pattern:
     """Accesses at ``(base + offset) * unit`` bytes; ``times[offset % period]`` says how often each offset ran.
 
     ``base`` is by lane, of ``lanes`` where that is not None.  ``period`` is ``PATTERN_BYTES // unit``, or :data:`EXACT`
-    where ``times`` is a dictionary.  Where the cost depends on a second address as well (a cp.async that bypasses the
-    cache), ``origin`` is its base and ``times`` is indexed by ``offset % period * second + origin_offset % second``,
+    where ``times`` is a dictionary.  Where the cost depends on a second address as well (of a cp.async, that of the other
+    side), ``origin`` is its base and ``times`` is indexed by ``offset % period * second + origin_offset % second``,
     ``second`` being ``PATTERN_BYTES // unit``.
     """
 
@@ -82,9 +85,10 @@ class Pattern:
 class SiteCounts:
     """How often each address pattern of a site ran.
 
-    ``masked`` counts accesses that fit no :class:`Pattern`, by lane indices, addresses and second addresses (or nothing),
-    as bytes of int64 arrays; addresses are relative to a multiple of ``PATTERN_BYTES``.  With ``exact`` nothing is reduced:
-    offsets and addresses are those in the memory of all simulated blocks.
+    ``masked`` counts accesses that fit no :class:`Pattern`, by lane indices, addresses and second addresses (or nothing;
+    :data:`NOWHERE` for lanes that have none), as bytes of int64 arrays; addresses are relative to a multiple of
+    ``PATTERN_BYTES``.  With ``exact`` nothing is reduced: offsets and addresses are those in the memory of all simulated
+    blocks.
     """
 
     exact: bool = False
@@ -114,7 +118,11 @@ class SiteCounts:
 
 def relative(addresses: Any) -> Any:
     """Addresses less a multiple of ``PATTERN_BYTES``: those of all that cost the same are equal."""
-    return addresses - int(addresses.min()) // PATTERN_BYTES * PATTERN_BYTES
+    somewhere = addresses != NOWHERE
+    if not somewhere.any():
+        return addresses
+    least = int(addresses.min(where=somewhere, initial=np.iinfo(np.int64).max))
+    return np.where(somewhere, addresses - least // PATTERN_BYTES * PATTERN_BYTES, NOWHERE)
 
 
 def prepare(machine: Machine, site: Site, base: Any, lanes: Any) -> tuple[Any, Any, Callable[[int], int]]:

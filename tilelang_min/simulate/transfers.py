@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_min.simulate.matrix import ldmatrix_positions
-from tilelang_min.simulate.sites import WIDE, Site
+from tilelang_min.simulate.sites import NOWHERE, WIDE, Site
 
 if TYPE_CHECKING:
     from tilelang_min.simulate.machine import Machine
@@ -103,9 +103,9 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
     if (full % width).any() or ((wanted - s_low) % width).any():
         return lambda at, of, size: fallback(relative + at, wanted + of, size, None)
     t_index, s_index = full // width, (wanted - s_low) // width
-    bypass = target.kind == "cp_async_bypass"  # what it costs depends on the source lines too
-    t_table, mask = machine.table(target, t_index, width, s_index if bypass else None)
-    s_table, s_mask = machine.table(origin, s_index, width)
+    # What either side costs depends on the other's addresses too.
+    t_table, t_mask = machine.table(target, t_index, width, s_index)
+    s_table, s_mask = machine.table(origin, s_index, width, t_index)
     period = s_mask + 1
     races = machine.races
     flight = None if races is None else races.flight(target, full, np.arange(machine.lanes), width)
@@ -125,8 +125,8 @@ def make_cp_async(machine: Machine, target: Site, origin: Site, bases: tuple[Any
         at //= width
         of //= width
         if t_table is not None and s_table is not None:
-            t_table[(at & mask) * period + (of & s_mask) if bypass else at & mask] += 1
-            s_table[of & s_mask] += 1
+            t_table[(at & t_mask) * period + (of & s_mask)] += 1
+            s_table[(of & s_mask) * period + (at & s_mask)] += 1
         data = source[of:].take(s_index)
         if flight is not None:
             flight[0](at)
@@ -168,8 +168,8 @@ def make_masked_cp_async(machine: Machine, target: Site, origin: Site) -> Callab
         if (of % width).any():
             machine.misaligned(origin, of // origin.place.itemsize, readers)
         if t_counts is not None and s_counts is not None:
-            t_counts.note(lanes, at, (zeros + wanted)[lanes] if target.kind == "cp_async_bypass" else None)
-            s_counts.note(readers, of)
+            t_counts.note(lanes, at, np.where(reading, (zeros + wanted)[lanes], NOWHERE))
+            s_counts.note(readers, of, at[reading])
         data = np.zeros((len(lanes), width), np.uint8)
         bytes_at = np.minimum(of[:, None] + steps, len(source) - 1)
         data[reading] = np.where(steps < sizes[reading][:, None], source[bytes_at], 0)

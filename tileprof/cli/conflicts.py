@@ -33,7 +33,7 @@ _MOST_ADDRESS = 2**62
 @click.option("--unit", default=1, show_default=True, metavar="BYTES", help="Bytes of one step of EXPRESSION.")
 @click.option("--active", metavar="CONDITION", help='Lanes that take part: "lane < 16".  [default: all]')
 @click.option("--matrices", type=int, metavar="N", help="1, 2 or 4 for ldmatrix and stmatrix.  [default: 4]")
-@click.option("--source", metavar="EXPRESSION", help="Global byte address of a cp_async_bypass.")
+@click.option("--source", metavar="EXPRESSION", help="Global byte address of a cp_async or cp_async_bypass.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a picture.")
 def conflicts(
     expression: str,

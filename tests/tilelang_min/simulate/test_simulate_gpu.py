@@ -32,6 +32,7 @@ from thread_programs import (
 )
 from tvm import tirx
 
+from tilelang_min.access import bank_conflicts, global_sectors
 from tilelang_min.errors import SimulationError
 from tilelang_min.simulate import AccessCount, SimulationResult, simulate
 
@@ -134,8 +135,9 @@ def test_mma_tile_against_float64() -> None:
     assert result.executed[3] == {"ldmatrix": 2, "matrix": 2}
     assert result.executed[1]["async_copy"] == 1
     copies = count(result, 1, "cp_async_bypass")
-    assert (copies.requests, copies.bytes, copies.rule) == (1, 512, "open")
-    assert count(result, 1, "load", "global").sectors == 16
+    assert (copies.requests, copies.bytes, copies.rule) == (1, 512, "known")
+    # Rows of 32 bytes go to multiples of 48: every other one to halves of two sectors, which ask for their source each.
+    assert count(result, 1, "load", "global").sectors == 8 + 16
 
 
 def test_ldmatrix_conflicts_of_dense_rows() -> None:
@@ -161,6 +163,25 @@ def test_cp_async_through_the_cache_counts_lanes() -> None:
     assert np.abs(result.outputs["C"] - a.astype(np.float64) @ b.astype(np.float64)).max() < 1e-5
     copies = count(result, 1, "cp_async")
     assert (copies.width_bits, copies.requests, copies.bytes, copies.rule) == (64, 2, 512, "known")
+
+
+def test_copies_of_which_some_fill_with_zeros_are_counted_by_both_sides() -> None:
+    def size(tx: Any) -> Any:
+        return tirx.Cast("uint32", tirx.Select(tx < 20, tirx.IntImm("int32", 16), tirx.IntImm("int32", 0)))
+
+    result = simulate(mma_tile(24, size=size), {"A": random((16, 16), "float16"), "B": random((16, 16), "float16")})
+    lanes = np.arange(32)
+    to, origin, reads = lanes // 2 * 48 + lanes % 2 * 16, lanes * 16, lanes < 20
+    wanted = bank_conflicts(to, "cp_async_bypass", 128, "cuda:sm_80", source=origin, reads=reads)
+    copies, sources = count(result, 1, "cp_async_bypass"), count(result, 1, "load", "global")
+    assert (copies.transactions, copies.transactions_ideal, copies.ways, copies.rule) == (
+        (wanted.transactions, wanted.transactions_ideal, wanted.ways, wanted.rule)
+    )
+    sectors = global_sectors(origin[reads], "cp_async_bypass", 128, "cuda:sm_80", destination=to[reads])
+    assert (sources.sectors, sources.sectors_ideal, sources.rule) == (
+        (sectors.sectors, sectors.sectors_ideal, sectors.rule)
+    )
+    assert copies.rule == sources.rule == "known"
 
 
 def test_cp_async_size_zero_fills() -> None:
