@@ -40,11 +40,7 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
     pointers, keep = [], []
     for parameter, argument in zip(parameters, arguments, strict=True):
         array = argument if isinstance(argument, np.ndarray) else _host_view(parameter, argument)
-        _check(parameter, array.dtype.name, array.shape, array.flags.c_contiguous)
-        if parameter.access != "in" and not array.flags.writeable:
-            raise LaunchError(
-                f"parameter {parameter.name} is written, but the array is read-only", remedy="pass a writable array"
-            )
+        _check_array(parameter, array)
         pointers.append(array.__array_interface__["data"][0])
         keep.append(array)
     return Prepared(pointers, keep, lambda: None)
@@ -62,7 +58,7 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
     back: list[tuple[DeviceBuffer, Any]] = []
     for parameter, argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray):
-            _check(parameter, argument.dtype.name, argument.shape, argument.flags.c_contiguous)
+            _check_array(parameter, argument)
             if name not in _warned:
                 _warned.add(name)
                 warnings.warn(f"kernel {name}: NumPy arrays are copied to the GPU and back at each call", stacklevel=4)
@@ -129,6 +125,25 @@ def _device_pointer(parameter: Parameter, argument: Any) -> int:
             remedy="pass a tensor of its own, not a view",
         )
     return pointer
+
+
+def _check_array(parameter: Parameter, array: Any) -> None:
+    """Raise LaunchError unless the NumPy array fits the parameter."""
+    if not array.dtype.isnative:
+        raise LaunchError(
+            f"parameter {parameter.name} must be {parameter.dtype} in the machine's byte order",
+            remedy=f"convert it to {parameter.dtype}",
+        )
+    _check(parameter, array.dtype.name, array.shape, array.flags.c_contiguous)
+    if not array.flags.aligned:
+        raise LaunchError(
+            f"parameter {parameter.name} starts at an address that is no multiple of its element's size",
+            remedy="pass a copy",
+        )
+    if parameter.access != "in" and not array.flags.writeable:
+        raise LaunchError(
+            f"parameter {parameter.name} is written, but the array is read-only", remedy="pass a writable array"
+        )
 
 
 def _check(parameter: Parameter, dtype: str, shape: Sequence[int], contiguous: bool) -> None:

@@ -47,13 +47,26 @@ def compile(
     if cache:
         found = disk_cache.fetch(key)
         if found is not None:
-            return Kernel(found, outputs)
+            return _checked(Kernel(found, outputs))
     from tilelang_min.driver.build import build
 
     bundle = build(prim_func, chosen, options or {}, key)
     if cache:
         disk_cache.store(key, bundle)
-    return Kernel(bundle, outputs)
+    return _checked(Kernel(bundle, outputs))
+
+
+def _checked(kernel: Kernel) -> Kernel:
+    """The kernel; LanguageError when a call would allocate a parameter that the kernel reads."""
+    for number in kernel.out_idx:
+        parameter = kernel.parameters[number]
+        if parameter.access != "out":
+            how = "read as well as written" if parameter.access == "inout" else "only read"
+            raise LanguageError(
+                f"parameter {parameter.name} of {kernel.name} is {how}: a call cannot allocate it",
+                remedy="leave it out of out_idx and pass it",
+            )
+    return kernel
 
 
 def _output_indices(prim_func: PrimFunc, out_idx: int | list[int] | tuple[int, ...] | None) -> tuple[int, ...]:
