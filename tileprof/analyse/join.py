@@ -8,6 +8,7 @@ is kept, with operation None and access ``unattributed``.  Sums are held against
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import zipfile
@@ -17,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tileprof.analyse.sass_access import access, mnemonic
+from tileprof.analyse.sass_access import access, misread_by_profiler, mnemonic
 from tileprof.collect.ncu_file import KernelProfile, MeasuredInstruction, NcuReport
 from tileprof.errors import ProfileFormatError
 from tileprof.metrics import make
 from tileprof.store.records import Metric, Provenance
+
+MISREAD = "misread by profiler"
+"""Flag of counts that the profiler is known to get wrong."""
 
 UNATTRIBUTED = "unattributed"
 OTHER = "other"
@@ -111,7 +115,18 @@ def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]
             )
     sums = _sums(profile.instructions, find)
     buffers = _Buffers(kernel)
-    metrics = [*profile.metrics, *_totals(profile, sums, notes), *_rows(sums, buffers, profile)]
+    misread = {
+        (find(instruction), how.kind)
+        for instruction in profile.instructions
+        if misread_by_profiler(instruction.text) and (how := access(instruction.text, instruction.memory)) is not None
+    }
+    if misread:
+        notes.append(
+            "this profiler misreads predicate register P0 at asynchronous copies past L1: their measured transactions and "
+            "sectors are too small, and flagged"
+        )
+    rows_of_operations = _rows(sums, buffers, profile, misread)
+    metrics = [*profile.metrics, *_totals(profile, sums, notes), *rows_of_operations]
     executed = [(o, v) for (name, o, _), v in sums.items() if name == "executed.instructions"]
     whole = sum(value for _, value in executed)
     attributed = sum(value for operation, value in executed if operation is not None) / whole if whole else None
@@ -243,8 +258,13 @@ def _requests(provenance: Provenance) -> Provenance:
     return Provenance(provenance.kind, provenance.tool, provenance.version, detail)
 
 
-def _rows(sums: dict[Key, float], buffers: _Buffers, profile: KernelProfile) -> Iterator[Metric]:
-    """Records per operation and access, conflicts with them; zero stall reasons of single operations are left out."""
+def _rows(
+    sums: dict[Key, float], buffers: _Buffers, profile: KernelProfile, misread: set[tuple[int | None, str]]
+) -> Iterator[Metric]:
+    """Records per operation and access, conflicts with them; zero stall reasons of single operations are left out.
+
+    Counts of accesses in ``misread`` are flagged: the profiler gets them wrong.
+    """
     rest: dict[str, float] = defaultdict(float)
     for (name, operation, kind), value in _with_conflicts(sums).items():
         if operation is None:
@@ -254,9 +274,9 @@ def _rows(sums: dict[Key, float], buffers: _Buffers, profile: KernelProfile) -> 
             continue
         provenance = _requests(profile.provenance) if name in _REQUESTS else profile.provenance
         buffer = buffers.only(operation, kind, name.partition(".")[0])
-        yield from _one(
-            make(name, value, provenance, operation=operation, buffer=buffer, access=kind, launch=profile.index)
-        )
+        wrong = (operation, kind) in misread and name.startswith(("shared.", "global.")) and name not in _REQUESTS
+        row = make(name, value, provenance, operation=operation, buffer=buffer, access=kind, launch=profile.index)
+        yield from _one(dataclasses.replace(row, flag=MISREAD) if wrong and row is not None else row)
     for name, value in rest.items():
         if value:
             yield from _one(

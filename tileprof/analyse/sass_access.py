@@ -68,3 +68,16 @@ def access(text: str, memory: int | None = None) -> Access | None:
         reached = tuple(space for space, bit in spaces if memory & bit)
         return Access(_GENERIC[base], reached) if reached else None
     return None
+
+
+_BYPASS = re.compile(r"\bLDGSTS\.\S*BYPASS")
+_P0 = re.compile(r"(?<![A-Z])P0\b")
+
+
+def misread_by_profiler(text: str) -> bool:
+    """Whether Nsight Compute's counters of this instruction are known to be wrong.
+
+    ncu 2025.3.1 misreads predicate register P0 at asynchronous copies that bypass L1: an ``LDGSTS...BYPASS`` that names P0, as
+    guard or as read predicate, shows too few wavefronts and sectors, often none (measured on an H200, docs/memory-model.md).
+    """
+    return bool(_BYPASS.search(text)) and bool(_P0.search(text))

@@ -11,7 +11,7 @@ from tileprof.analyse.figures import Figure
 from tileprof.report import numbers
 from tileprof.store.records import Provenance
 
-DOUBTFUL = ("out of range", "sum differs", "parts exceed whole")
+DOUBTFUL = ("out of range", "sum differs", "parts exceed whole", "misread by profiler")
 """Flags of figures that are shown and not believed."""
 
 

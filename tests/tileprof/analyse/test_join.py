@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tileprof.analyse.join import join, join_bundle
-from tileprof.analyse.sass_access import Access, access, mnemonic, opcode
+from tileprof.analyse.sass_access import Access, access, misread_by_profiler, mnemonic, opcode
 from tileprof.collect.ncu_file import KernelProfile, NcuReport, read
 from tileprof.errors import ProfileFormatError
 from tileprof.store.records import Metric
@@ -281,3 +281,34 @@ def test_opcodes() -> None:
     for line in ("PLOP3.LUT P0, PT, PT", "P2R R1, PR", "UPLOP3.LUT UP0"):
         counts[mnemonic(line)] += 1
     assert dict(counts) == {"PLOP3": 1, "P2R": 1, "UPLOP3": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("@P0 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R8.64] ;", True),
+        ("@!P0 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R8.64] ;", True),
+        ("LDGSTS.E.BYPASS.128.ZFILL [R3], desc[UR4][R8.64], P0 ;", True),
+        ("@P1 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R8.64] ;", False),
+        ("@UP0 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R8.64] ;", False),
+        ("@P0 LDGSTS.E.64 [R3], desc[UR4][R8.64] ;", False),
+        ("@P0 LDS.128 R4, [R3] ;", False),
+    ],
+)
+def test_what_the_profiler_misreads_is_known(text: str, wrong: bool) -> None:
+    assert misread_by_profiler(text) is wrong
+
+
+def test_misread_counts_are_flagged_and_said(profile: KernelProfile) -> None:
+    """The sample's stores of line 5 turned into copies guarded by P0: their counts are kept, and not believed."""
+    text = "@P0 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R8.64]"
+    instructions = tuple(
+        dataclasses.replace(item, text=text) if item.line == 5 and item.text.startswith("STS") else item
+        for item in profile.instructions
+    )
+    changed = dataclasses.replace(profile, instructions=instructions)
+    joined = join(changed, KERNEL, listing_of(changed))
+    flags = {m.metric: m.flag for m in joined.metrics if m.operation == 1 and m.access == "cp_async_bypass"}
+    assert flags["shared.transactions"] == flags["shared.conflicts"] == "misread by profiler"
+    assert flags["shared.requests"] is None
+    assert any("P0" in note for note in joined.notes)
