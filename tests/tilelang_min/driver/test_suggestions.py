@@ -171,6 +171,20 @@ def test_swizzles_in_each_mode(lower: Callable[..., Lowered]) -> None:
     assert swizzle.proof == f"mode 64: leaves {ideal:,} conflicts; mode 32: leaves {3 * ideal:,} conflicts"
 
 
+@pytest.mark.parametrize(("dtype", "block_K"), [("float32", 32), ("float16", 64)])
+def test_the_prediction_holds_for_copies_in_flight(lower: Callable[..., Lowered], dtype: str, block_K: int) -> None:
+    """Two stages by cp.async: whatever the suggested padding costs its writes, the padded kernel counts just that."""
+    program, _ = lower("cuda:sm_90a", dtype, block_K, {}, num_stages=2)
+    padding = next(s for s in suggest_for(program) if s.kind == "padding")
+    real = tile_counts(
+        lower("cuda:sm_90a", dtype, block_K, {padding.buffer: padding.padding}, num_stages=2)[0], padding.buffer
+    )
+    assert {(c.operation, c.access, c.width_bits): (c.after, c.rule) for c in padding.accesses} == {
+        key: (c.conflicts, c.rule) for key, c in real.items()
+    }
+    assert padding.conflicts_after == sum(c.conflicts or 0 for c in real.values() if c.rule == "known")
+
+
 @pytest.mark.parametrize("rule", ["open", "known"])
 def test_copies_that_get_worse_are_told_or_count(
     lower: Callable[..., Lowered], monkeypatch: pytest.MonkeyPatch, rule: str
