@@ -49,6 +49,13 @@ class KernelParser(StatementParser):
             raise self.error(
                 function, "a kernel has plain positional parameters only", "annotate each with T.Tensor(shape, dtype)"
             )
+        for node, name in ((function, self.kernel.name), *((item, item.arg) for item in given.args)):
+            if not name.isascii():
+                raise self.error(
+                    node,
+                    f"the name {name!r} has characters that machine code cannot have",
+                    "name kernels and their parameters with letters from a to z, digits and _",
+                )
         parameters = tuple(self.parameter(argument) for argument in given.args)
         self.operation(function, "kernel", f"{self.kernel.name}", (), tuple(item.name for item in parameters))
         statements = list(function.body)
@@ -277,7 +284,7 @@ class KernelParser(StatementParser):
                 )
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "this loop has one variable")
-        variable = tirx.Var(self.unique(node.target.id), "int32")
+        variable = tirx.Var(self.unique(_ascii(node.target.id)), "int32")
         label = f"for {node.target.id} in {self.source.segment(call)}"
         operation = self.operation(node, "loop", label, (), ())
         extent = simplify(stop - start)
@@ -303,7 +310,7 @@ class KernelParser(StatementParser):
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if len(names) != len(targets):
             raise self.error(node.target, "loop variables are plain names")
-        variables = tuple(tirx.Var(self.unique(name), "int32") for name in names)
+        variables = tuple(tirx.Var(self.unique(_ascii(name)), "int32") for name in names)
         operation = self.operation(node, "parallel", f"for {', '.join(names)} in {self.source.segment(call)}", (), ())
         self.evaluator.frames.append(dict(zip(names, variables, strict=True)))
         body: list[Statement] = []
@@ -399,13 +406,13 @@ class KernelParser(StatementParser):
         if isinstance(node.value, ast.Call):
             function = self.evaluator.raw(node.value.func)
             if isinstance(function, Construct) and function.kind == "alloc":
-                self.evaluator.bind(target.id, self.allocate(node.value, function, target.id))
+                self.evaluator.bind(target.id, self.allocate(node.value, function, _ascii(target.id)))
                 return
         value = self.evaluator.raw(node.value)
         if isinstance(value, Access) and not value.has_slice:
             value = self.evaluator.load(node, value)
         if is_expression(value) and self.reads(value):
-            register = self.buffer(node, self.unique(target.id), (1,), str(value.ty.dtype), "local")
+            register = self.buffer(node, self.unique(_ascii(target.id)), (1,), str(value.ty.dtype), "local")
             out.append(self.assign(node, register, (as_expression(0),), value))
             value = register.var[as_expression(0)]
         self.evaluator.bind(target.id, value)
@@ -418,6 +425,11 @@ def _surroundings(kernel: PrimFunc) -> dict[str, Any]:
     closure = inspect.getclosurevars(kernel.function)
     names.update(closure.nonlocals)
     return names
+
+
+def _ascii(name: str) -> str:
+    """A name for generated code that resembles the author's."""
+    return "".join(letter if letter.isascii() else "_" for letter in name)
 
 
 def _count(number: int, word: str) -> str:

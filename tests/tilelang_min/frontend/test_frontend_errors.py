@@ -11,6 +11,7 @@ from kernel_source import body, load, take_mark
 import tilelang_min.language as T
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend import parse
+from tilelang_min.language import PrimFunc
 
 # What stands in the body of a kernel (the mark « before the expected caret), a part of the message, a part of the remedy.
 BODIES: dict[str, tuple[str, str, str]] = {
@@ -419,6 +420,16 @@ MODULES: dict[str, tuple[str, str, str]] = {
         "'A' has 2147483648 elements; indices are 32-bit",
         "split the tensor",
     ),
+    "name of a kernel": (
+        "@T.prim_func\n«def größe(A: T.Tensor((4,), 'float32')):\n    pass",
+        "the name 'größe' has characters that machine code cannot have",
+        "letters from a to z, digits and _",
+    ),
+    "name of a parameter": (
+        "@T.prim_func\ndef main(A: T.Tensor((4,), 'float32'), «β: T.Tensor((4,), 'float32')):\n    pass",
+        "the name 'β' has characters that machine code cannot have",
+        "letters from a to z, digits and _",
+    ),
     "default value": (
         "@T.prim_func\n«def main(A: T.Tensor((4,), 'float32') = None):\n    pass",
         "a kernel has plain positional parameters only",
@@ -523,7 +534,8 @@ def test_errors_of_the_function(name: str, tmp_path: Path) -> None:
     text, message, remedy = MODULES[name]
     source, line, column = take_mark("import tilelang_min.language as T\n\n\n" + text + "\n")
     module = load(tmp_path, source)
-    expect(module.main, module.__file__ or "", line, column, source, message, remedy)
+    kernel = next(value for value in vars(module).values() if isinstance(value, PrimFunc))
+    expect(kernel, module.__file__ or "", line, column, source, message, remedy)
 
 
 def test_columns_count_characters_and_comments_may_start_anywhere(tmp_path: Path) -> None:
