@@ -104,6 +104,8 @@ def make_bad_bundles(folder: Folder) -> None:
         binary = str(bundle / record["binary"]["file"])
         command = [sys.executable, "-m", "ziglang", "cc", *flags, "-o", binary, str(source)]
         subprocess.run(command, check=True, timeout=LIMIT_S)
+        del record["digests"]  # the file is no longer what the compiler wrote, and is meant to be used
+        (bundle / "kernel.json").write_text(json.dumps(record))
 
 
 FAILURES = """\
