@@ -99,11 +99,16 @@ _HOPPER = (M16N8K16_F64, *_ADA)
 
 
 def instruction_set(arch: str) -> tuple[MatrixInstruction, ...]:
-    """All of an architecture, best first: f16 and 8-bit integers from sm_75, bf16, tf32 and f64 from sm_80, 8-bit floats
-    from sm_89, wide f64 from sm_90."""
-    number = int(arch.removeprefix("sm_").rstrip("a"))
-    if number >= 90:
+    """All of an architecture, of each type the best first: f16 and 8-bit integers from sm_75, bf16, tf32 and f64 from sm_80,
+    8-bit floats from sm_89, wide f64 on sm_90a.
+
+    What ptxas 13.5 makes of them, read from SASS: 8-bit floats are one QMMA on sm_89 and sm_120a, but two HMMA with unpacking
+    before on sm_90a and sm_100a, where wgmma and tcgen05 have that rate alone.  Wide f64 would be eight narrow ones on
+    sm_100a and sm_120a.
+    """
+    if arch == "sm_90a":
         return _HOPPER
+    number = int(arch.removeprefix("sm_").rstrip("a"))
     if number >= 89:
         return _ADA
     return _AMPERE if number >= 80 else _TURING

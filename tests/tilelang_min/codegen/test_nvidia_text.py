@@ -188,13 +188,15 @@ def test_own_header_leaves_nothing_behind() -> None:
 
 
 def test_header_piece_that_is_not_served() -> None:
+    from tvm.script import tirx as script
+
     program = programs.halves()
 
-    def to_bfloat16(call: Any) -> Any:
-        return tirx.Cast("float16x8", tirx.Cast("bfloat16x8", call.value)) if call.ty.dtype == "float16x8" else call
+    def elect(store: Any) -> Any:
+        return tirx.SeqStmt([tirx.Evaluate(script.cuda.elect_sync()), store])
 
-    function = tvm_ffi.structural_map(program.function, [(tirx.Cast, to_bfloat16)])
-    with pytest.raises(CodegenError, match="bf16"):
+    function = tvm_ffi.structural_map(program.function, [(tirx.BufferStore, elect)])
+    with pytest.raises(CodegenError, match="elect_one_sync"):
         print_cuda(replace(program, function=function))
 
 

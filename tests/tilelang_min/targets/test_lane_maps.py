@@ -197,7 +197,7 @@ def test_which_nvidia_targets_have_which() -> None:
             assert all(
                 has(target, a, "float32", b) == ({"16x32"} if late else set()) for b in ("float8_e4m3", "float8_e5m2")
             )
-        wide = {"16x16"} if arch in NVIDIA[4:] else set()
+        wide = {"16x16"} if arch == "sm_90a" else set()
         assert has(target, "float64", "float64") == {"8x4"} | wide
 
 

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tilelang_min.codegen.amd import code_object, listing, patch, toolchain
+from tilelang_min.codegen import llvm_conversions
+from tilelang_min.codegen.amd import code_object, listing, matrix_helpers, patch, toolchain
 from tilelang_min.codegen.amd.llvm_text import print_llvm
 from tilelang_min.codegen.llvm_lines import attach_operations
 from tilelang_min.errors import CodegenError
@@ -21,6 +22,12 @@ ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
 """What the code generator and its tests cover: CDNA 2, 3 and 4."""
 
 OPTIONS = ("waves_per_eu",)
+
+_CONVERSIONS = {
+    "gfx90a": ("half", "bfloat"),
+    "gfx942": ("half", "bfloat"),  # its 8-bit floats are of other formats than the language's
+    "gfx950": ("half", "bfloat", "ocp_float8"),
+}
 
 
 def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -> CompiledKernel:
@@ -46,7 +53,9 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
 
     text = print_llvm(program)
     clock("print")
-    source = attach_operations(patch.patch_llvm(text, program, waves), program.operations, functions=[program.name])
+    patched = matrix_helpers.definitions(patch.patch_llvm(text, program, waves))
+    patched = llvm_conversions.definitions(patched, _CONVERSIONS[program.target.arch])
+    source = attach_operations(patched, program.operations, functions=[program.name])
     if OPERATION_MARKER in source:
         raise CodegenError(f"a marker of {program.name} is not written as expected")
     clock("patch")

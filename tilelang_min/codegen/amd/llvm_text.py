@@ -17,12 +17,18 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from tilelang_min.codegen.amd import matrix_helpers
+from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import ThreadProgram
 
 TRIPLE = "amdgcn-amd-amdhsa"
 
 _HOOK = "tvm.codegen.llvm.target_amdgcn"
+_NEEDS = Needs(
+    lanes_in_names=True,
+    bool_bytes=True,  # bools in LDS are printed as i1, whose place in an array nothing states
+)
 _WARNING = b"Cannot get maximum number of threads for AMD codegen"
 _stderr_lock = threading.Lock()
 
@@ -43,7 +49,8 @@ def print_llvm(program: ThreadProgram) -> str:
     if tvm_ffi.get_global_func(_HOOK, allow_missing=True) is None:
         tvm_ffi.register_global_func(_HOOK, tvm_ffi.get_global_func("tvm.codegen.llvm.target_rocm"))
     target = Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0})
-    function = with_signed_powers(program.function).with_attr(
+    function = with_plain_types(program.function, _NEEDS)
+    function = matrix_helpers.with_helper_calls(with_signed_powers(function), program.target).with_attr(
         {"global_symbol": program.name, "target": target, "calling_conv": 2, "tirx.is_global_func": True}
     )
     passes = (

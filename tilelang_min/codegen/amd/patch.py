@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import re
 
+from tilelang_min.codegen.amd import matrix_helpers
+from tilelang_min.codegen.storage import PREFIX
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram
 
@@ -88,7 +90,8 @@ def _unexpected(what: str) -> CodegenError:
 
 def _refuse_external_functions(text: str, program: ThreadProgram) -> None:
     names = {m["name"] for m in _DECLARED.finditer(text)}
-    unknown = sorted(n for n in names if not n.startswith("llvm.") and n != OPERATION_MARKER)
+    ours = ("llvm.", PREFIX, matrix_helpers.PREFIX)
+    unknown = sorted(n for n in names if not n.startswith(ours) and n != OPERATION_MARKER)
     if unknown:
         raise CodegenError(
             f"{program.name} calls {', '.join(unknown)}, which {program.target.name} has no code for",

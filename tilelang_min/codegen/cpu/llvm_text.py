@@ -8,7 +8,8 @@ TVM lowers and prints (``target.build.llvm`` without MakePackedAPI, optimisation
 * function attributes: the whole vector width, no recognition of loops as ``memcpy`` or ``memset`` (library calls would
   hide instructions from the listing and leave undefined symbols), and stack probes, so that a stack that is too small is a
   fault at the guard page and never a write beyond it;
-* elementary functions get their definitions (:mod:`tilelang_min.codegen.cpu.elementary`).
+* elementary functions and conversions get their definitions (:mod:`tilelang_min.codegen.cpu.elementary`,
+  :mod:`tilelang_min.codegen.llvm_conversions`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tilelang_min.codegen import llvm_conversions
 from tilelang_min.codegen.cpu import elementary
+from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ _HALF_HELPER = re.compile(
 )
 _ARRAY = re.compile(r"= alloca (half|bfloat|float|double|i\d+), i\d+ (\d+), align \d+")
 _ATTRIBUTES = re.compile(r"^(attributes #\d+ = \{)(?=.*\"target-cpu\")", re.MULTILINE)
+_NEEDS = Needs(
+    lanes_in_names=True,
+    half_from_double=True,  # LLVM calls a library for it
+)
 _ELEMENT_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8}
 
 
@@ -47,16 +54,14 @@ def print_llvm(program: ThreadProgram) -> str:
 
     machine = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0}
     target = Target(machine)
-    function = elementary.rewrite_calls(program.function)
+    function = elementary.rewrite_calls(with_plain_types(program.function, _NEEDS))
     function = function.with_attr({"target": target, "tirx.is_global_func": True, "global_symbol": program.name})
     try:
         module: Any = ir.IRModule.from_expr(function)
         for one_pass in (
             transform.LowerTIRxOpaque(),
-            transform.BF16ComputeLegalize(),
             transform.VectorizeLoop(True),
             transform.UnrollLoop(),
-            transform.BF16StorageLegalize(),
             transform.LowerIntrin(),
         ):
             module = one_pass(module)
@@ -83,7 +88,8 @@ def own_text(text: str, arch: str, vector_bits: int) -> str:
         '"stack-probe-size"="4096" '
     )
     text = _ATTRIBUTES.sub(rf"\1 {attributes}", text)
-    return elementary.definitions(text)
+    features = () if arch == "x86-64-v2" else ("half",)
+    return llvm_conversions.definitions(elementary.definitions(text), features)
 
 
 def _array(match: re.Match[str]) -> str:

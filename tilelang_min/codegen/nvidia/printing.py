@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilelang_min.codegen.nvidia import conversions
 from tilelang_min.codegen.nvidia.header import own_header
 from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
+from tilelang_min.codegen.nvidia.vectors import with_short_vectors
+from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import ThreadProgram
 
 _MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
 _MAX_REGISTERS = "tirx.max_registers"
+
+_NEEDS = Needs(
+    bool_bytes=True,  # it prints four bools in memory as four 16-bit integers
+    small_integers=True,  # it leaves C's promotion to int in the way of wrapping
+)
 
 
 def kernel_symbol(program: ThreadProgram) -> str:
@@ -58,24 +66,21 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
         attributes[_MIN_BLOCKS] = min_blocks
     if max_registers is not None:
         attributes[_MAX_REGISTERS] = max_registers
-    module = IRModule.from_expr(with_safe_names(program.function).with_attr(attributes))
+    function = with_short_vectors(with_plain_types(program.function, _NEEDS))
+    module = IRModule.from_expr(with_safe_names(function).with_attr(attributes))
     # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
     # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
     for step in (
         transform.LowerTIRxOpaque(),
-        transform.BF16ComputeLegalize(),
         transform.VectorizeLoop(True),
         transform.UnrollLoop(),
-        transform.FP8ComputeLegalize(),
-        transform.FP8StorageLegalize(),
-        transform.BF16StorageLegalize(),
         transform.LowerIntrin(),
     ):
         module = step(module)
     module = _fold_constants(module)
     with own_header():
         text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
-    return text
+    return conversions.definitions(text) + text
 
 
 def _fold_constants(module: Any) -> Any:
