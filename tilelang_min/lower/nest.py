@@ -189,10 +189,16 @@ def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy)
     if copy.asynchronous and size in (4, 8, 16) and target_guard is None:
         _cp_async(context, target_flat.ptr_to([target_base]), source_flat, source_base, source_guard, size)
         return True
-    store = tirx.BufferStore(target_flat, _load(source_flat, source_base, width), [_ramp(target_base, width)])
+    value = _load(source_flat, source_base, width)
     if source_guard is not None:
-        zero = tirx.BufferStore(target_flat, _zero(source.buffer.dtype, width), [_ramp(target_base, width)])
-        store = tirx.IfThenElse(source_guard, store, zero)
+        # One store behind both cases: of a store in each, what the machine executes is up to its compiler, which merges
+        # some and not others.
+        staged = context.registers(f"{source.buffer.name}_in", source.buffer.dtype, width)
+        load = tirx.BufferStore(staged, value, [_ramp(0, width)])
+        zero = tirx.BufferStore(staged, _zero(source.buffer.dtype, width), [_ramp(0, width)])
+        context.emit(tirx.IfThenElse(source_guard, load, zero))
+        value = _load(staged, 0, width)
+    store = tirx.BufferStore(target_flat, value, [_ramp(target_base, width)])
     context.emit(store if target_guard is None else tirx.IfThenElse(target_guard, store, None))
     return True
 
