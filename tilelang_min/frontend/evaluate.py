@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
 
 from tilelang_min.errors import LanguageError, ShapeError, TileLangError
+from tilelang_min.frontend.operators import Operators
 from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import (
     Access,
@@ -26,43 +25,6 @@ from tilelang_min.frontend.values import (
 from tilelang_min.ir.nodes import Buffer
 from tilelang_min.language import DTYPES, Construct
 from tilelang_min.language.types import DTYPE_ALIASES
-
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
-
-_COMPARE: dict[type[ast.cmpop], Any] = {
-    ast.Lt: tirx.LT,
-    ast.LtE: tirx.LE,
-    ast.Gt: tirx.GT,
-    ast.GtE: tirx.GE,
-    ast.Eq: tirx.EQ,
-    ast.NotEq: tirx.NE,
-}
-
-_PLAIN_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda item, group: item in group,
-    ast.NotIn: lambda item, group: item not in group,
-}
 
 _UNARY_MATH = {
     "exp": tirx.exp,
@@ -86,7 +48,7 @@ def normal_dtype(name: Any) -> str | None:
     return name if name in DTYPES else None
 
 
-class Evaluator:
+class Evaluator(Operators):
     """Evaluates expression nodes in a stack of name tables; the outermost holds the function's own surroundings."""
 
     def __init__(self, source: KernelSource, names: dict[str, Any]) -> None:
@@ -282,117 +244,6 @@ class Evaluator:
         start = 0 if node.lower is None else self._index(node.lower, extent)
         stop = extent if node.upper is None else self._index(node.upper, extent)
         return (start, stop)
-
-    def _eval_BinOp(self, node: ast.BinOp) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
-        function = _ARITHMETIC.get(type(node.op))
-        if function is None:
-            raise self.error(node, f"operator {type(node.op).__name__} is not part of the tile language")
-        if not is_expression(left) and not is_expression(right):
-            try:
-                return function(left, right)
-            except Exception as error:  # division by zero, a shift by a negative number, float & int
-                raise self.error(node, f"this compile-time expression has no value: {error}") from error
-        if isinstance(node.op, ast.Pow):
-            return self._power(node, left, right)
-        left, right = common_type(left, right)
-        floating = dtype_of(left).startswith("float")
-        if floating and isinstance(
-            node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
-        ):
-            raise self.error(node, f"{type(node.op).__name__} needs integers, not {dtype_of(left)}")
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and constant(right) == 0:
-            raise self.error(node, "division by zero")
-        if isinstance(node.op, ast.Div):
-            if not floating:
-                raise self.error(
-                    node, "/ on integers would give a float", "use // for whole numbers or T.cast(x, 'float32')"
-                )
-            return tirx.Div(left, right)
-        return function(left, right)
-
-    def _power(self, node: ast.BinOp, base: Any, exponent: Any) -> Any:
-        number = constant(exponent)
-        if isinstance(number, int) and 1 <= number <= 8:
-            result = base
-            for _ in range(number - 1):
-                result = result * base
-            return result
-        raise self.error(
-            node,
-            "only powers with a constant exponent from 1 to 8 are supported",
-            "write x ** y as T.exp(y * T.log(x))",
-        )
-
-    def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        if isinstance(node.op, ast.Not):
-            condition = self.condition(node.operand)
-            return tirx.Not(convert(condition, "bool")) if is_expression(condition) else not condition
-        operand = self.value(node.operand)
-        if isinstance(node.op, ast.USub):
-            if not is_expression(operand):
-                return -operand
-            zero = as_expression(0, dtype_of(operand))
-            return tirx.Sub(zero, operand)
-        if isinstance(node.op, ast.UAdd):
-            return operand
-        raise self.error(node, "operator ~ is not part of the tile language")
-
-    def _eval_Compare(self, node: ast.Compare) -> Any:
-        nodes = [node.left, *node.comparators]
-        values = [self.raw(item) for item in nodes]
-        parts: list[Any] = []
-        for number, op in enumerate(node.ops):
-            left, right = values[number : number + 2]
-            if not any(isinstance(side, (Access, Buffer)) or is_expression(side) for side in (left, right)):
-                try:  # both are known now: Python's own comparison, of text and None as well
-                    parts.append(_PLAIN_COMPARE[type(op)](left, right))
-                except TypeError as error:
-                    raise self.error(node, f"these cannot be compared: {error}") from error
-            elif type(op) not in _COMPARE:
-                raise self.error(node, f"comparison {type(op).__name__} is not part of the tile language")
-            else:
-                pair = (self.as_value(nodes[number], left), self.as_value(nodes[number + 1], right))
-                parts.append(_COMPARE[type(op)](*common_type(*pair)))
-        symbolic = [part for part in parts if is_expression(part)]
-        if not all(part for part in parts if not is_expression(part)):
-            return False
-        return self._combine(symbolic, tirx.And) if symbolic else True
-
-    def _eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        """``and`` and ``or``: as in Python, the value of a part that is known now and decides is the result."""
-        all_of = isinstance(node.op, ast.And)
-        symbolic: list[Any] = []
-        known: Any = None
-        for item in node.values:
-            value = self.raw(item)
-            if isinstance(value, (Access, Buffer)) or is_expression(value):
-                symbolic.append(self.as_value(item, value))
-                continue
-            known = value
-            if bool(value) is not all_of:
-                return not all_of if symbolic else value
-        return self._combine(symbolic, tirx.And if all_of else tirx.Or) if symbolic else known
-
-    @staticmethod
-    def _combine(parts: list[Any], operation: Any) -> Any:
-        result = convert(parts[0], "bool")
-        for part in parts[1:]:
-            result = operation(result, convert(part, "bool"))
-        return result
-
-    def _eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.condition(node.test)
-        if not is_expression(condition):
-            return self.raw(node.body if condition else node.orelse)
-        return self._select(condition, self.value(node.body), self.value(node.orelse))
-
-    @staticmethod
-    def _select(condition: Any, then: Any, otherwise: Any) -> Any:
-        if not is_expression(condition):
-            return then if condition else otherwise
-        then, otherwise = common_type(then, otherwise)
-        return tirx.if_then_else(convert(condition, "bool"), then, otherwise)
 
     def _eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         raise self.error(node, "f-strings are not part of the tile language")
