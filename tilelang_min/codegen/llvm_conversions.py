@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Callable, Collection
 
+from tilelang_min.codegen.llvm_emitter import Emitter, float_text, with_definitions
 from tilelang_min.codegen.storage import ODD, PREFIX
 from tilelang_min.errors import CodegenError
 
@@ -24,102 +25,25 @@ _DECLARATION = re.compile(
 
 def definitions(text: str, features: Collection[str]) -> str:
     """LLVM text with every declared conversion defined."""
-    found = list(_DECLARATION.finditer(text))
-    if not found:
-        return text
-    functions = [_Function(m["name"], m["pair"], int(m["lanes"] or 1), features) for m in found]
-    bodies = [function.text() for function in functions]
-    declared = sorted({line for function in functions for line in function.declared} - set(text.split("\n")))
-    text = _DECLARATION.sub("", text)
-    known = set(re.findall(r"^declare .* @([\w.]+)\(", text, re.MULTILINE))
-    fresh = [line for line in declared if re.findall(r"@([\w.]+)\(", line)[0] not in known]
-    return "\n".join([text.rstrip("\n"), "", *fresh, "", *bodies])
+    declared: set[str] = set()
+    bodies = []
+    for match in _DECLARATION.finditer(text):
+        if match["pair"] not in _CONVERSIONS:
+            raise CodegenError(f"no code for the conversion {match['pair']}")
+        source, result, body = _CONVERSIONS[match["pair"]]
+        function = _Function(int(match["lanes"] or 1), features)
+        value = body(function, "%x")
+        bodies.append(function.definition(match["name"], result, [(source, "%x")], value))
+        declared |= function.declared
+    return with_definitions(text, _DECLARATION, bodies, declared) if bodies else text
 
 
-class _Function:
-    """Writes one function in static single assignment form; types are LLVM's element types, with the function's lanes."""
+class _Function(Emitter):
+    """An emitter that knows what the processor has."""
 
-    def __init__(self, name: str, pair: str, lanes: int, features: Collection[str]) -> None:
-        self.name, self.pair, self.lanes, self.features = name, pair, lanes, features
-        self.lines: list[str] = []
-        self.declared: set[str] = set()
-
-    def text(self) -> str:
-        """The definition."""
-        if self.pair not in _CONVERSIONS:
-            raise CodegenError(f"no code for the conversion {self.pair}")
-        source, result, body = _CONVERSIONS[self.pair]
-        value = body(self, "%x")
-        head = f"define internal {self.type(result)} @{self.name}({self.type(source)} %x) alwaysinline nounwind memory(none) {{"
-        return "\n".join([head, "entry:", *self.lines, f"  ret {self.type(result)} {value}", "}", ""])
-
-    def type(self, element: str, lanes: int | None = None) -> str:
-        """An element type as it is, or a vector of it."""
-        count = self.lanes if lanes is None else lanes
-        return f"<{count} x {element}>" if count > 1 else element
-
-    def const(self, element: str, value: float) -> str:
-        """A constant in all lanes."""
-        text = str(int(value)) if element.startswith("i") else _float(value)
-        return f"splat ({element} {text})" if self.lanes > 1 else text
-
-    def emit(self, text: str) -> str:
-        """Appends an instruction and returns the name of its value."""
-        name = f"%v{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def op(self, operation: str, element: str, a: str, b: str | float) -> str:
-        """A binary operation; numbers stand for constants."""
-        right = b if isinstance(b, str) else self.const(element, b)
-        return self.emit(f"{operation} {self.type(element)} {a}, {right}")
-
-    def compare(self, predicate: str, element: str, a: str, b: str | float) -> str:
-        """fcmp or icmp."""
-        return self.op(f"{'icmp' if element.startswith('i') else 'fcmp'} {predicate}", element, a, b)
-
-    def select(self, condition: str, element: str, a: str | float, b: str | float) -> str:
-        """``a`` where the condition holds, else ``b``."""
-        kind = self.type(element)
-        first, second = (each if isinstance(each, str) else self.const(element, each) for each in (a, b))
-        return self.emit(f"select {self.type('i1')} {condition}, {kind} {first}, {kind} {second}")
-
-    def convert(self, operation: str, source: str, value: str, to: str) -> str:
-        """bitcast, zext, trunc, fpext and other conversions."""
-        return self.emit(f"{operation} {self.type(source)} {value} to {self.type(to)}")
-
-    def absolute(self, element: str, value: str) -> str:
-        """The absolute value of a float."""
-        bits = {"float": "f32", "double": "f64"}[element]
-        symbol = f"llvm.fabs.{f'v{self.lanes}' if self.lanes > 1 else ''}{bits}"
-        kind = self.type(element)
-        self.declared.add(f"declare {kind} @{symbol}({kind})")
-        return self.emit(f"call {kind} @{symbol}({kind} {value})")
-
-    def call(self, result: str, name: str, *operands: tuple[str, str]) -> str:
-        """A call of an intrinsic with scalar operands (type, value)."""
-        self.declared.add(f"declare {result} @{name}({', '.join(kind for kind, _ in operands)})")
-        return self.emit(f"call {result} @{name}({', '.join(' '.join(operand) for operand in operands)})")
-
-    def elements(self, element: str, value: str) -> list[str]:
-        """The elements of a vector, or the scalar."""
-        if self.lanes == 1:
-            return [value]
-        return [self.emit(f"extractelement {self.type(element)} {value}, i32 {i}") for i in range(self.lanes)]
-
-    def vector(self, element: str, values: list[str]) -> str:
-        """A vector from its elements, or the scalar."""
-        if len(values) == 1:
-            return values[0]
-        kind, result = self.type(element, len(values)), "poison"
-        for i, value in enumerate(values):
-            result = self.emit(f"insertelement {kind} {result}, {element} {value}, i32 {i}")
-        return result
-
-
-def _float(value: float) -> str:
-    """A float constant as LLVM writes it: the bits of the double of equal value."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    def __init__(self, lanes: int, features: Collection[str]) -> None:
+        super().__init__(lanes)
+        self.features = features
 
 
 def _from_bfloat16(f: _Function, x: str) -> str:
@@ -182,7 +106,7 @@ def _to_float8(f: _Function, x: str, limit: float, drop: int, offset: int, norma
     """Clamp, then round at the last kept bit; below the smallest normal number the sum with ``magic`` leaves the result in
     the low bits."""
     sign = f.op("and", "i32", f.op("lshr", "i32", f.convert("bitcast", "float", x, "i32"), 24), 0x80)
-    size = f.absolute("float", x)
+    size = f.intrinsic("fabs", "float", x)
     size = f.select(f.compare("ogt", "float", size, limit), "float", limit, size)
     bits = f.convert("bitcast", "float", size, "i32")
     odd = f.op("and", "i32", f.op("lshr", "i32", bits, drop), 1)
@@ -210,14 +134,14 @@ def _to_e5m2(f: _Function, x: str) -> str:
 def _packed(f: _Function, x: str, kind: str, limit: float) -> str:
     """gfx950: two float32 to two 8-bit floats at a time, in the low or high half of a word; the instruction would make NaN
     of what is too large."""
-    largest = _float(limit)
-    lowest = _float(-limit)
+    largest = float_text(limit)
+    lowest = float_text(-limit)
     clamped = []
     for value in f.elements("float", x):
         inside = f.call("float", "llvm.amdgcn.fmed3.f32", ("float", value), ("float", lowest), ("float", largest))
         nan = f.emit(f"fcmp uno float {value}, {value}")
         clamped.append(f.emit(f"select i1 {nan}, float {value}, float {inside}"))
-    clamped += [_float(0.0)] * (-len(clamped) % 2)
+    clamped += [float_text(0.0)] * (-len(clamped) % 2)
     words = []
     for first in range(0, len(clamped), 4):
         word = "poison"
@@ -262,7 +186,7 @@ def _to_odd(f: _Function, x: str) -> str:
     bits = f.convert("bitcast", "float", nearest, "i32")
     even = f.compare("eq", "i32", f.op("and", "i32", bits, 1), 0)
     inexact = f.compare("one", "double", back, x)
-    beyond = f.compare("ogt", "double", f.absolute("double", back), f.absolute("double", x))
+    beyond = f.compare("ogt", "double", f.intrinsic("fabs", "double", back), f.intrinsic("fabs", "double", x))
     other = f.op("add", "i32", bits, f.select(beyond, "i32", -1, 1))
     either = f.op("and", "i1", even, inexact)
     return f.convert("bitcast", "i32", f.select(either, "i32", other, bits), "float")
