@@ -348,3 +348,18 @@ def test_markers_compute_nothing_but_ceildiv_does() -> None:
     assert T.ceildiv(7, 2) == 4
     assert T.float16 == "float16"
     assert T.Tensor((3,), "float32") == T.Tensor((3,))
+
+
+def test_names_that_are_not_bound_yet(tmp_path: Path) -> None:
+    """A variable of the factory that gets its value later, or never."""
+    module = load(
+        tmp_path,
+        "import tilelang_min.language as T\n\n\ndef factory(late):\n    @T.prim_func\n"
+        "    def main(A: T.Tensor((4,), 'float32')):\n        with T.Kernel(1, threads=64):\n"
+        "            A[0] = value\n\n    if late:\n        value = 3.0\n    return main\n",
+    )
+    (store,) = parse(module.factory(True)).body
+    assert isinstance(store, Assign)
+    assert str(store.value) == "T.float32(3.0)"
+    with pytest.raises(LanguageError, match="the name 'value' is not defined here"):
+        parse(module.factory(False))

@@ -1,0 +1,252 @@
+"""The body of a kernel: loops, branches, nests and assignments.  Tile statements are in ``statements.py``."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tvm import tirx
+
+from tilelang_min.frontend.statements import StatementParser
+from tilelang_min.frontend.values import Access, as_expression, constant, dtype_of, is_expression
+from tilelang_min.ir.expressions import bind_range, simplify
+from tilelang_min.ir.nodes import Assign, Conditional, Loop, Parallel, Statement
+from tilelang_min.language import Construct
+
+
+class BodyParser(StatementParser):
+    """Control flow and assignments of one kernel."""
+
+    def block(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
+        """All statements of one indented block."""
+        out: list[Statement] = []
+        for statement in statements:
+            self.statement(statement, out)
+        return tuple(out)
+
+    def statement(self, node: ast.stmt, out: list[Statement]) -> None:
+        """One statement."""
+        if isinstance(node, ast.Pass):
+            return
+        if isinstance(node, ast.For):
+            self.loop(node, out)
+        elif isinstance(node, ast.If):
+            self.conditional(node, out)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            self.assignment(node, out)
+        elif isinstance(node, ast.AugAssign):
+            self.augmented(node, out)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            out.append(self.call(node.value))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return
+        else:
+            raise self.error(
+                node,
+                f"{type(node).__name__} statements are not part of the tile language",
+                "kernels consist of T.* statements, assignments, for loops and if",
+            )
+
+    def conditional(self, node: ast.If, out: list[Statement]) -> None:
+        """``if``: decided now when it is a constant, otherwise a condition on block and loop indices."""
+        condition = self.evaluator.condition(node.test)
+        number = constant(condition)
+        if number is not None:
+            for statement in node.body if number else node.orelse:
+                self.statement(statement, out)
+            return
+        if self.reads(condition):
+            raise self.error(
+                node.test, "an if on tile elements differs between threads", "use T.if_then_else inside T.Parallel"
+            )
+        operation = self.operation(node, "loop", f"if {self.source.segment(node.test)}", (), ())
+        with self.inside(operation):
+            out.append(Conditional(operation, condition, self.scoped(node.body), self.scoped(node.orelse)))
+
+    def scoped(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
+        """A block whose names end with it."""
+        self.evaluator.frames.append({})
+        try:
+            return self.block(statements)
+        finally:
+            self.evaluator.frames.pop()
+
+    def loop(self, node: ast.For, out: list[Statement]) -> None:
+        """``for`` over T.Parallel, T.Pipelined, T.serial, T.unroll or range."""
+        if node.orelse:
+            raise self.error(node, "for ... else is not part of the tile language")
+        call = node.iter
+        function = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not (
+            function is range or (isinstance(function, Construct) and function.kind == "loop")
+        ):
+            raise self.error(node.iter, "loops run over T.Parallel, T.Pipelined, T.serial, T.unroll or range")
+        if isinstance(function, Construct) and function.name == "Parallel":
+            out.append(self.parallel(node, call))
+            return
+        kind = (
+            {"Pipelined": "pipelined", "unroll": "unroll"}.get(function.name, "serial")
+            if isinstance(function, Construct)
+            else "serial"
+        )
+        stages = 1
+        for keyword in call.keywords:
+            if kind != "pipelined" or keyword.arg != "num_stages":
+                raise self.error(call, f"this loop has no option {keyword.arg!r}", "num_stages belongs to T.Pipelined")
+            stages = self.evaluator.integer(keyword.value, "num_stages", 0)
+        bounds = [self.evaluator.value(argument) for argument in call.args]
+        if len(bounds) not in (1, 2):
+            raise self.error(call, f"a loop takes an extent, or a start and a stop; {len(bounds)} values given")
+        start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds
+        for bound in (start, stop):
+            symbolic = is_expression(bound)
+            if isinstance(bound, float) or (symbolic and (self.reads(bound) or not dtype_of(bound).endswith("int32"))):
+                raise self.error(
+                    call,
+                    "loop bounds are integers or expressions of block and loop indices",
+                    "a bound that a tensor holds is not supported; take the largest and guard with T.if_then_else",
+                )
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node.target, "this loop has one variable")
+        variable = tirx.Var(self.unique(_ascii(node.target.id)), "int32")
+        label = f"for {node.target.id} in {self.source.segment(call)}"
+        operation = self.operation(node, "loop", label, (), ())
+        extent = simplify(stop - start)
+        if not is_expression(extent):
+            extent = max(0, extent)
+        bind_range(self.analyzer, variable, start, extent)
+        self.evaluator.frames.append({node.target.id: variable})
+        with self.inside(operation):
+            body = self.block(node.body)
+        self.evaluator.frames.pop()
+        out.append(Loop(operation, variable, start, extent, kind, body, max(1, stages)))
+
+    def parallel(self, node: ast.For, call: ast.Call) -> Parallel:
+        """An element-wise nest."""
+        extents = tuple(self.evaluator.integer(argument, "an extent of T.Parallel", 1) for argument in call.args)
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if len(targets) != len(extents) or call.keywords:
+            raise self.error(
+                node,
+                f"T.Parallel has {counted(len(extents), 'extent')}, but the loop has {counted(len(targets), 'variable')}",
+                "write for i, j in T.Parallel(m, n)",
+            )
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if len(names) != len(targets):
+            raise self.error(node.target, "loop variables are plain names")
+        variables = tuple(tirx.Var(self.unique(_ascii(name)), "int32") for name in names)
+        operation = self.operation(node, "parallel", f"for {', '.join(names)} in {self.source.segment(call)}", (), ())
+        self.evaluator.frames.append(dict(zip(names, variables, strict=True)))
+        body: list[Statement] = []
+        with self.inside(operation):
+            self.parallel_operation = operation
+            for statement in node.body:
+                self.parallel_statement(statement, body)
+            self.parallel_operation = None
+        self.evaluator.frames.pop()
+        assigns = tuple(statement for statement in body if isinstance(statement, Assign))
+        reads = {
+            self.buffer_of(var).name
+            for item in assigns
+            for value in (item.value, *item.indices)
+            for var in self.reads(value)
+        }
+        writes = {item.buffer.name for item in assigns}
+        self.set_buffers(operation, tuple(sorted(reads)), tuple(sorted(writes)))
+        return Parallel(operation, variables, extents, assigns)
+
+    def parallel_statement(self, node: ast.stmt, body: list[Statement]) -> None:
+        """One statement of an element-wise nest: an assignment, or an ``if`` that is decided now."""
+        if isinstance(node, ast.For):
+            raise self.error(node, "loops inside T.Parallel are not supported", "put the loop around T.Parallel")
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
+        if isinstance(node, ast.If):
+            chosen = constant(self.evaluator.condition(node.test))
+            if chosen is None:
+                raise self.error(
+                    node,
+                    "if inside T.Parallel needs a condition known at compile time",
+                    "use T.if_then_else(condition, a, b)",
+                )
+            for statement in node.body if chosen else node.orelse:
+                self.parallel_statement(statement, body)
+            return
+        self.statement(node, body)
+
+    # -- assignments -----------------------------------------------------------------------------------------------
+
+    def assignment(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
+        """``name = ...``, ``tile = T.alloc_*``, ``tile[i, j] = value``."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if node.value is None or len(targets) != 1:
+            raise self.error(node, "an assignment has one target and a value")
+        target = targets[0]
+        if isinstance(target, ast.Subscript):
+            access = self.evaluator.raw(target)
+            self.store(node, access, self.evaluator.value(node.value), out)
+        elif isinstance(target, ast.Name):
+            self.bind_name(node, out)
+        elif (
+            isinstance(target, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(target.elts) == len(node.value.elts)
+        ):
+            for name, value in zip(target.elts, node.value.elts, strict=True):
+                self.assignment(ast.copy_location(ast.Assign(targets=[name], value=value), node), out)
+        else:
+            raise self.error(node, "this kind of assignment is not part of the tile language")
+
+    def augmented(self, node: ast.AugAssign, out: list[Statement]) -> None:
+        """``tile[i, j] += value``."""
+        if not isinstance(node.target, ast.Subscript):
+            raise self.error(
+                node, "names are bound once and cannot be updated", "update an element of a tile: x[0] += value"
+            )
+        operation = ast.copy_location(ast.BinOp(left=node.target, op=node.op, right=node.value), node)
+        self.store(node, self.evaluator.raw(node.target), self.evaluator.value(operation), out)
+
+    def store(self, node: ast.stmt, access: Any, value: Any, out: list[Statement]) -> None:
+        """One element assignment, inside or outside of T.Parallel."""
+        if not isinstance(access, Access) or access.has_slice:
+            raise self.error(
+                node, "one element is assigned at a time", "use T.copy or T.fill for regions, or a T.Parallel nest"
+            )
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+        out.append(self.assign(node, access.buffer, self.evaluator.element(target, access), value))
+
+    def bind_name(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
+        """Bind a name: a new tile, a constant, an expression; a value read from tiles is kept in a register."""
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if not isinstance(target, ast.Name) or node.value is None:
+            raise self.error(node, "an assignment has one name and a value")
+        for frame in self.evaluator.frames[1:-1]:
+            if target.id in frame and len(self.evaluator.frames) > 2:
+                raise self.error(
+                    node,
+                    f"{target.id!r} is bound outside this block and cannot be bound again",
+                    f"use another name, or keep a changing value in a tile: {target.id} = T.alloc_local((1,), dtype)",
+                )
+        if isinstance(node.value, ast.Call):
+            function = self.evaluator.raw(node.value.func)
+            if isinstance(function, Construct) and function.kind == "alloc":
+                self.evaluator.bind(target.id, self.allocate(node.value, function, _ascii(target.id)))
+                return
+        value = self.evaluator.raw(node.value)
+        if isinstance(value, Access) and not value.has_slice:
+            value = self.evaluator.load(node, value)
+        if is_expression(value) and self.reads(value):
+            register = self.buffer(node, self.unique(_ascii(target.id)), (1,), str(value.ty.dtype), "local")
+            out.append(self.assign(node, register, (as_expression(0),), value))
+            value = register.var[as_expression(0)]
+        self.evaluator.bind(target.id, value)
+
+
+def _ascii(name: str) -> str:
+    """A name for generated code that resembles the author's."""
+    return "".join(letter if letter.isascii() else "_" for letter in name)
+
+
+def counted(number: int, word: str) -> str:
+    """``1 name``, ``2 names``."""
+    return f"{number} {word}" + ("" if number == 1 else "s")
