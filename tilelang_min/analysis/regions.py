@@ -16,6 +16,7 @@ from tilelang_min.ir.nodes import (
     Fill,
     Gemm,
     Parallel,
+    Reduce,
     Region,
     Statement,
     TileProgram,
@@ -33,6 +34,10 @@ def written(statement: Statement) -> tuple[Buffer, ...]:
         return (statement.region.buffer,)
     if isinstance(statement, Gemm):
         return (statement.c.buffer,)
+    if isinstance(statement, Reduce):
+        if statement.step == "partial":
+            return (statement.scratch,) if statement.scratch is not None else ()
+        return (statement.target.buffer,)
     if isinstance(statement, Assign):
         return (statement.buffer,)
     if isinstance(statement, Parallel):
@@ -49,6 +54,9 @@ def read(program: TileProgram, statement: Statement) -> tuple[Buffer, ...]:
         values = [*statement.source.offsets, *statement.target.offsets]
     elif isinstance(statement, Gemm):
         found = (statement.a.buffer, statement.b.buffer, *(() if statement.clear else (statement.c.buffer,)))
+    elif isinstance(statement, Reduce):
+        found = (statement.source.buffer, *(() if statement.clear else (statement.target.buffer,)))
+        values = [*statement.source.offsets, *statement.target.offsets]
     elif isinstance(statement, Fill):
         values = [statement.value, *statement.region.offsets]
     elif isinstance(statement, Assign):
@@ -97,6 +105,12 @@ def touches(program: TileProgram, statement: Statement, analyzer: Any) -> tuple[
             _region(statement.a, False, statement.a_stage, statement),
             _region(statement.b, False, statement.b_stage, statement),
         ]
+    elif isinstance(statement, Reduce):
+        if statement.scratch is None:
+            return ()
+        tile = statement.scratch
+        whole = Region(tile, (0,) * len(tile.shape), tile.shape)
+        found = [_region(whole, statement.step == "partial", None, statement)]
     elif isinstance(statement, Assign):
         # Outside of nests one thread writes an element that all share; every thread writes its own registers.
         owner: object = "thread 0" if statement.buffer.scope != "local" else statement

@@ -1,6 +1,8 @@
 """Floating-point operations and least bytes of a kernel, counted on the tile program as its author wrote it.
 
-A fused multiply-add is 2 operations, a transcendental function 1.  Only elements that exist count: of a matrix product those for
+A fused multiply-add is 2 operations, a transcendental function 1, a reduction 1 for each element.
+
+Only elements that exist count: of a matrix product those for
 which the copies that fill its tiles find elements in their tensors, of an element-wise nest those that it writes to a tensor
 or, where it writes tiles, for which it finds elements in the tensors it reads.  Conditions on block and loop indices are
 evaluated.
@@ -28,11 +30,13 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    Reduce,
     Region,
     Statement,
     TileProgram,
     walk,
 )
+from tilelang_min.ir.reducing import accumulator_type
 from tilelang_min.program.dtypes import dtype_bytes
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
@@ -71,6 +75,8 @@ class _Counter:
                 self.block(statement.otherwise, box, [*conditions, tirx.Not(statement.condition)])
             elif isinstance(statement, Gemm):
                 self.counts[statement.a.buffer.dtype] += self.gemm(statement, box, conditions)
+            elif isinstance(statement, Reduce):
+                self.reduce(statement, box, conditions)
             elif isinstance(statement, Parallel):
                 self.nest(statement, box, conditions)
             elif isinstance(statement, Assign):
@@ -97,7 +103,17 @@ class _Counter:
         b = self.filled(gemm.b, (n, k) if gemm.transpose_b else (k, n))
         return 2 * count_points({**box, **inner}, [*conditions, *a, *b])
 
-    def filled(self, region: Region, indices: tuple[Any, Any]) -> list[Any]:
+    def reduce(self, reduction: Reduce, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+        """One operation for each element that exists, in the type that they are added up in."""
+        source = reduction.source
+        variables = tuple(tirx.Var(f"r{place}", "int32") for place in range(len(source.extents)))
+        inner = {variable: (0, extent) for variable, extent in zip(variables, source.extents, strict=True)}
+        dtype = accumulator_type(source.buffer.dtype, reduction.target.buffer.dtype)
+        if dtype.startswith("float"):
+            exist = self.filled(source, variables)
+            self.counts[dtype] += count_points({**box, **inner}, [*conditions, *exist])
+
+    def filled(self, region: Region, indices: tuple[Any, ...]) -> list[Any]:
         """Conditions that the element at ``indices`` of a tile's region comes from inside of a tensor.
 
         Known where one copy of a tensor fills the tile and nothing but fills writes it otherwise.

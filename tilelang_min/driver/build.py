@@ -28,6 +28,7 @@ from tilelang_min.targets import Target, occupancy
 from tilelang_min.transform.barriers import insert_barriers
 from tilelang_min.transform.layouts import choose_layouts
 from tilelang_min.transform.pipeline import pipeline
+from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
 
 _GENERATORS = {
     "cuda": "tilelang_min.codegen.nvidia",
@@ -66,12 +67,15 @@ def thread_program(
             program = parse(kernel)
     _dump("tile program", lambda: describe(program))
     with watch.step("transform"):
-        program = pipeline(program, target)
         layouts = None
-        if target.kind != "cpu":
-            program = insert_barriers(program)
+        if target.kind == "cpu":
+            program = pipeline(program, target)
+        else:
+            program = pipeline(fragment_reductions(program), target)
             check_resources(program, target)
             layouts = choose_layouts(program, target)
+            program = insert_barriers(exchange_reductions(program, layouts, target))
+            check_resources(program, target)
     _dump("after transforms", lambda: describe(program))
     with watch.step("lower"):
         thread = lower_cpu(program, target) if layouts is None else lower_gpu(program, target, layouts)

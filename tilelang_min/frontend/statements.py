@@ -15,6 +15,7 @@ from tvm.sym import Analyzer
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.evaluate import Evaluator
 from tilelang_min.frontend.local_tiles import LocalUse
+from tilelang_min.frontend.reductions import reduction
 from tilelang_min.frontend.regions import copy_regions, tile_region
 from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import convert, is_expression, plain_number
@@ -126,9 +127,11 @@ class StatementParser:
             hint = (
                 f"write {function.signature}"
                 if isinstance(function, Construct)
-                else "use T.copy, T.gemm, T.fill or T.clear"
+                else "use T.copy, T.gemm, T.fill, T.clear or T.reduce_sum"
             )
             raise self.error(node, f"{self.source.segment(node.func)} is not a tile statement", hint)
+        if function.name.startswith("reduce_"):
+            return reduction(self, node, function)
         method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]
         return method(node, function)
 

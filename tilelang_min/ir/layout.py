@@ -7,11 +7,16 @@ integers, NumPy arrays and TVM expressions alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol
 
 
 class FragmentLayout(Protocol):
     """What lowering asks of a layout."""
+
+    def __hash__(self) -> int:
+        """Layouts are values."""
+        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -37,13 +42,27 @@ class FragmentLayout(Protocol):
         """Indices of the element that ``register`` of ``thread`` holds."""
         ...
 
-    def linear(self, thread: Any, register: int) -> Any | None:
-        """Position in row-major order where a thread may hold an element beyond the end (to be guarded), else None."""
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """The thread's number as independent coordinates (stride, count): coordinate c is ``thread // stride % count``."""
+        ...
+
+    @property
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """Coordinates over which the fragment is repeated: threads that differ in these alone hold the same elements."""
+        ...
+
+    def limits(self, thread: Any, register: int) -> tuple[tuple[Any, int], ...]:
+        """Pairs (number, extent) with number < extent where the element exists, for registers that may lie beyond the end."""
         ...
 
     def describe(self) -> str:
         """One line for people."""
         ...
+
+
+def _lane_bits(warp_size: int) -> tuple[tuple[int, int], ...]:
+    return tuple((1 << bit, 2) for bit in range(warp_size.bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -97,9 +116,21 @@ class BlockedLayout:
         indices[wide[0]] = rest
         return tuple(indices)
 
-    def linear(self, thread: Any, register: int) -> Any | None:
-        """The element's number when chunks do not divide evenly by the threads."""
-        return None if self.elements % (self.vector * self.threads) == 0 else self._linear(thread, register)
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """All threads in one row."""
+        return ((1, self.threads),)
+
+    @property
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """None: each element is held once."""
+        return ()
+
+    def limits(self, thread: Any, register: int) -> tuple[tuple[Any, int], ...]:
+        """The element's number, when chunks do not divide evenly by the threads."""
+        if self.elements % (self.vector * self.threads) == 0:
+            return ()
+        return ((self._linear(thread, register), self.elements),)
 
     def describe(self) -> str:
         """One line for people."""
@@ -176,9 +207,20 @@ class MatrixLayout:
             warp_column * (self.tiles[1] * self.tile_n) + pack * wide + column * self.column_pack + part,
         )
 
-    def linear(self, thread: Any, register: int) -> Any | None:
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """Lane bits, warp column, warp row."""
+        warp = self.warp_size
+        return (*_lane_bits(warp), (warp, self.warps[1]), (warp * self.warps[1], self.warps[0]))
+
+    @property
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """None: each element is held once."""
+        return ()
+
+    def limits(self, thread: Any, register: int) -> tuple[tuple[Any, int], ...]:
         """Every register holds an element."""
-        return None
+        return ()
 
     def describe(self) -> str:
         """One line for people."""
@@ -236,13 +278,112 @@ class OuterProductLayout:
         """(row, column) in the fragment."""
         return self.row(thread, register // self.columns), self.column(thread, register % self.columns)
 
-    def linear(self, thread: Any, register: int) -> Any | None:
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """Lane bits, warp column, warp row."""
+        warp = self.lanes_m * self.lanes_n
+        return (*_lane_bits(warp), (warp, self.warps[1]), (warp * self.warps[1], self.warps[0]))
+
+    @property
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """None: each element is held once."""
+        return ()
+
+    def limits(self, thread: Any, register: int) -> tuple[tuple[Any, int], ...]:
         """Every register holds an element."""
-        return None
+        return ()
 
     def describe(self) -> str:
         """One line for people."""
         return (
             f"outer product: {self.warps[0]}x{self.warps[1]} warps of {self.lanes_m}x{self.lanes_n} lanes, "
             f"{self.rows}x{self.columns} elements a thread"
+        )
+
+
+@dataclass(frozen=True)
+class GridLayout:
+    """A grid of threads over the dimensions, as reductions need it: threads that share a row are known by their coordinates.
+
+    ``slots`` are the thread's coordinates (stride, count), which together number all threads.  ``lanes`` gives for each dimension
+    the slots that run along it (the first fastest), ``vectors`` its elements side by side in a thread.  Slots that no dimension
+    has hold replicas.  Along a dimension thread lane l holds chunks l, l + lanes, ...; the last may lie beyond the end.
+
+    >>> GridLayout((4, 32), ((1, 8), (8, 4)), (((8, 4),), ((1, 8),)), (1, 2)).position(9, 3)
+    (1, 19)
+    """
+
+    shape: tuple[int, ...]
+    slots: tuple[tuple[int, int], ...]
+    lanes: tuple[tuple[tuple[int, int], ...], ...]
+    vectors: tuple[int, ...]
+
+    @property
+    def threads(self) -> int:
+        """Threads of the block."""
+        return prod(count for _, count in self.slots)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Registers along each dimension."""
+        return tuple(
+            -(-extent // (prod(count for _, count in lanes) * vector)) * vector
+            for extent, lanes, vector in zip(self.shape, self.lanes, self.vectors, strict=True)
+        )
+
+    @property
+    def registers(self) -> int:
+        """Registers of each thread."""
+        return prod(self.counts)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Runs of the last dimension's vector."""
+        last = max((axis for axis, extent in enumerate(self.shape) if extent != 1), default=0)
+        run = self.vectors[last]
+        return tuple(tuple(range(start, start + run)) for start in range(0, self.registers, run))
+
+    @property
+    def coordinates(self) -> tuple[tuple[int, int], ...]:
+        """The slots."""
+        return self.slots
+
+    @property
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """Slots along no dimension."""
+        used = {slot for lanes in self.lanes for slot in lanes}
+        return tuple(slot for slot in self.slots if slot not in used and slot[1] > 1)
+
+    def position(self, thread: Any, register: int) -> tuple[Any, ...]:
+        """Indices of the element."""
+        indices: list[Any] = []
+        for axis in reversed(range(len(self.shape))):
+            count, vector = self.counts[axis], self.vectors[axis]
+            register, own = register // count, register % count
+            lane: Any = 0
+            lanes = 1
+            for stride, number in self.lanes[axis]:
+                lane = lane + thread // stride % number * lanes
+                lanes *= number
+            indices.append((lane + own // vector * lanes) * vector + own % vector)
+        return tuple(reversed(indices))
+
+    def limits(self, thread: Any, register: int) -> tuple[tuple[Any, int], ...]:
+        """Indices in dimensions whose last chunk is ragged, for registers in that chunk."""
+        found: list[tuple[Any, int]] = []
+        position = self.position(thread, register)
+        for axis in reversed(range(len(self.shape))):
+            count, vector = self.counts[axis], self.vectors[axis]
+            register, own = register // count, register % count
+            lanes = prod(number for _, number in self.lanes[axis])
+            if (own // vector + 1) * lanes * vector > self.shape[axis]:
+                found.append((position[axis], self.shape[axis]))
+        return tuple(found)
+
+    def describe(self) -> str:
+        """One line for people."""
+        lanes = "x".join(str(prod(count for _, count in lanes)) for lanes in self.lanes)
+        replicas = prod(count for _, count in self.replicas)
+        return f"grid: {lanes} threads, {'x'.join(map(str, self.vectors))} consecutive elements" + (
+            f", {replicas} replicas" if replicas > 1 else ""
         )

@@ -104,6 +104,25 @@ class Gemm(Statement):
 
 
 @dataclass(frozen=True, eq=False)
+class Reduce(Statement):
+    """``target[..] = kind over axis of source[..]``; without ``clear`` the old value of the target is one more operand.
+
+    ``kind``: ``sum``, ``max``, ``min``, ``abssum``, ``absmax``.  ``axis`` counts the source region's dimensions; the target has the
+    others, dimensions of extent 1 aside.  On a GPU both are fragments.  ``scratch`` is the shared tile through which warps that
+    share an element exchange their parts, (parts, *target); such a reduction is two statements, ``step`` ``partial`` up to the
+    write of the parts and ``finish`` from their read, otherwise one, ``whole``.
+    """
+
+    kind: str
+    source: Region
+    target: Region
+    axis: int
+    clear: bool
+    step: str = "whole"
+    scratch: Buffer | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Assign(Statement):
     """``buffer[indices] = value``, one element."""
 

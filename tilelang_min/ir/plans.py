@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, MatrixLayout, OuterProductLayout
+from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class GemmPlan:
     """
 
     kind: str
-    layout: MatrixLayout | OuterProductLayout | BlockedLayout
+    layout: MatrixLayout | OuterProductLayout | BlockedLayout | GridLayout
     instruction: Any = None
     k_pack: int = 1
     note: str = ""
@@ -29,8 +29,13 @@ class Layouts:
     """All decisions of a program.
 
     ``fragments`` by buffer name, ``nests`` by ``id()`` of the statement, ``gemms`` by operation id.
+    ``registers`` says, by statement and fragment, which register of the fragment goes with each register of the nest; absent: the
+    one of that number.  ``origins``: the operation that decided the layout of a fragment that is reduced or meets others of lower
+    rank.
     """
 
     fragments: dict[str, FragmentLayout] = field(default_factory=dict)
     nests: dict[int, FragmentLayout] = field(default_factory=dict)
     gemms: dict[int, GemmPlan] = field(default_factory=dict)
+    registers: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+    origins: dict[str, int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    Reduce,
     Region,
     SchedulingFence,
     Statement,
@@ -60,6 +61,11 @@ def _text(statement: Statement) -> str:
         marks = "".join(mark for mark, on in (("ᵀA", statement.transpose_a), ("ᵀB", statement.transpose_b)) if on)
         operands = f"{_region(statement.a, statement.a_stage)} @ {_region(statement.b, statement.b_stage)}"
         return f"gemm{marks} {_region(statement.c)} {'=' if statement.clear else '+='} {operands}"
+    if isinstance(statement, Reduce):
+        step = "" if statement.step == "whole" else f" ({statement.step})"
+        sign = "=" if statement.clear else f"{statement.kind}="
+        what = f"{statement.kind} over {statement.axis} of {_region(statement.source)}"
+        return f"reduce{step} {_region(statement.target)} {sign} {what}"
     if isinstance(statement, Assign):
         return f"{statement.buffer.name}[{', '.join(map(str, statement.indices))}] = {statement.value}"
     if isinstance(statement, Parallel):

@@ -33,6 +33,11 @@ infinity = CONSTRUCTS["infinity"]
 log = CONSTRUCTS["log"]
 max = CONSTRUCTS["max"]
 min = CONSTRUCTS["min"]
+reduce_absmax = CONSTRUCTS["reduce_absmax"]
+reduce_abssum = CONSTRUCTS["reduce_abssum"]
+reduce_max = CONSTRUCTS["reduce_max"]
+reduce_min = CONSTRUCTS["reduce_min"]
+reduce_sum = CONSTRUCTS["reduce_sum"]
 rsqrt = CONSTRUCTS["rsqrt"]
 serial = CONSTRUCTS["serial"]
 sqrt = CONSTRUCTS["sqrt"]
@@ -70,6 +75,11 @@ __all__ = [
     "max",
     "min",
     "prim_func",
+    "reduce_absmax",
+    "reduce_abssum",
+    "reduce_max",
+    "reduce_min",
+    "reduce_sum",
     "rsqrt",
     "serial",
     "sqrt",

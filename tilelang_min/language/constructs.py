@@ -37,6 +37,11 @@ CONSTRUCTS = _table(
     ("clear", "statement", "T.clear(buffer)"),
     ("fill", "statement", "T.fill(buffer, value)"),
     ("gemm", "statement", "T.gemm(A, B, C, transpose_A=False, transpose_B=False, clear_accum=False)"),
+    ("reduce_sum", "statement", "T.reduce_sum(buffer, out, dim=-1, clear=True)"),
+    ("reduce_max", "statement", "T.reduce_max(buffer, out, dim=-1, clear=True)"),
+    ("reduce_min", "statement", "T.reduce_min(buffer, out, dim=-1, clear=True)"),
+    ("reduce_abssum", "statement", "T.reduce_abssum(buffer, out, dim=-1, clear=True)"),
+    ("reduce_absmax", "statement", "T.reduce_absmax(buffer, out, dim=-1, clear=True)"),
     ("Parallel", "loop", "for i, j in T.Parallel(m, n)"),
     ("Pipelined", "loop", "for k in T.Pipelined(n, num_stages=2)"),
     ("serial", "loop", "for k in T.serial(n)"),
@@ -58,8 +63,8 @@ PLANNED = {
     name: "see the roadmap in docs/language.md"
     for name in (
         "alloc_var alloc_buffer annotate_layout atomic_add atomic_max atomic_min Buffer const copy_async cumsum "
-        "device_assert dynamic empty gemm_warp grid init macro Persistent print reduce_abssum reduce_absmax reduce_max "
-        "reduce_min reduce_sum reshape sigmoid store sync sync_threads symbolic tanh transpose use_swizzle vectorized view "
+        "device_assert dynamic empty gemm_warp grid init macro Persistent print "
+        "reshape sigmoid store sync sync_threads symbolic tanh transpose use_swizzle vectorized view "
         "zeros GemmWarpPolicy"
     ).split()
 }

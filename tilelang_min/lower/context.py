@@ -11,6 +11,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from tilelang_min.ir.expressions import bind_range, index, replace_loads, simplify
+from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
@@ -123,6 +124,13 @@ class Context:
         self.allocations.append(tirx.AllocBuffer(buffer))
         return buffer
 
+    def array(self, name: str, dtype: str, elements: int) -> Any:
+        """An array of the thread, shared by all statements that need one of this name, type and size."""
+        key = f"{name}@{dtype}x{elements}"
+        if key not in self.storage:
+            self.storage[key] = self.registers(name, dtype, elements)
+        return self.storage[key]
+
     def parameters(self) -> tuple[list[Any], list[Any]]:
         """Pointer variables of the tensor parameters, and the statements that declare their flat buffers."""
         pointers, declarations = [], []
@@ -194,6 +202,23 @@ class Context:
                 for condition in (value >= 0, value < extent):
                     if not self.proves(condition):
                         result = both(result, condition)
+        return result
+
+    def exists(self, layout: FragmentLayout, register: int) -> Any:
+        """Condition that the thread's ``register`` holds an element of the fragment, where that is not always so; or None."""
+        result: Any = None
+        for place, extent in layout.limits(self.thread, register):
+            condition = index(self.simplify(place)) < extent
+            if not self.proves(condition):
+                result = both(result, condition)
+        return result
+
+    def owner(self, coordinates: tuple[tuple[int, int], ...]) -> Any:
+        """Condition that the thread is the first of those that differ in ``coordinates`` alone; None: it always is."""
+        result: Any = None
+        for stride, count in coordinates:
+            if count > 1:
+                result = both(result, tirx.EQ(index(self.simplify(self.thread // stride % count)), 0))
         return result
 
     def read(self, stages: Mapping[str, Expr]) -> Callable[[Any], Any]:

@@ -22,12 +22,14 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    Reduce,
     Statement,
     TileProgram,
 )
 from tilelang_min.ir.vectors import Nest, nest_of
 from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.lower.gemm_cpu import lower_gemm
+from tilelang_min.lower.reduce_cpu import lower_reduce
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
 
@@ -77,6 +79,8 @@ def _statement(context: Context, statement: Statement) -> None:
         _nest(context, statement)
     elif isinstance(statement, Gemm):
         lower_gemm(context, statement)
+    elif isinstance(statement, Reduce):
+        lower_reduce(context, statement)
     elif isinstance(statement, Assign):
         context.emit(context.store_element(statement))
     elif isinstance(statement, Loop):

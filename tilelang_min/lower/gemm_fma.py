@@ -10,7 +10,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.ir.expressions import index
-from tilelang_min.ir.layout import BlockedLayout, OuterProductLayout
+from tilelang_min.ir.layout import FragmentLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.lower.context import Context
@@ -23,7 +23,6 @@ def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
         assert isinstance(plan.layout, OuterProductLayout)
         _outer(context, gemm, plan.layout)
     else:
-        assert isinstance(plan.layout, BlockedLayout)
         _plain(context, gemm, plan.layout)
 
 
@@ -65,17 +64,14 @@ def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
     context.mark(gemm.operation)
 
 
-def _plain(context: Context, gemm: Gemm, layout: BlockedLayout) -> None:
+def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
     """Each thread sums its own elements of C, whatever their place."""
     c, wide = context.storage[gemm.c.buffer.name], gemm.c.buffer.dtype
     k, close = context.loop("k", gemm.k)
     with context.nested() as body:
         context.mark(gemm.operation)
         for register in range(layout.registers):
-            number = layout.linear(context.thread, register)
-            guard = None
-            if number is not None and not context.proves(number < layout.elements):
-                guard = number < layout.elements
+            guard = context.exists(layout, register)
             row, column = layout.position(context.thread, register)
             left = _element(context, gemm.a, gemm.a_stage, *((k, row) if gemm.transpose_a else (row, k)))
             right = _element(context, gemm.b, gemm.b_stage, *((column, k) if gemm.transpose_b else (k, column)))

@@ -19,6 +19,7 @@ from tilelang_min.ir.nodes import (
     Gemm,
     Loop,
     Parallel,
+    Reduce,
     SchedulingFence,
     Statement,
     TileProgram,
@@ -29,6 +30,7 @@ from tilelang_min.lower.gemm_fma import lower_fma
 from tilelang_min.lower.gemm_mfma import lower_mfma
 from tilelang_min.lower.gemm_mma import lower_mma
 from tilelang_min.lower.nest import lower_nest
+from tilelang_min.lower.reduce import lower_reduce
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
 
@@ -83,6 +85,8 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         lower_nest(context, layouts, statement)
     elif isinstance(statement, Gemm):
         _gemm(context, layouts, statement)
+    elif isinstance(statement, Reduce):
+        lower_reduce(context, layouts, statement)
     elif isinstance(statement, Assign):
         _assign(context, statement)
     elif isinstance(statement, Loop):

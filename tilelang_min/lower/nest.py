@@ -17,21 +17,28 @@ from typing import Any
 from tvm import tirx
 from tvm.script.tirx import ptx
 
+from tilelang_min.errors import LayoutError
 from tilelang_min.ir.expressions import index, loads, replace_loads, substitute
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Copy, Expr, Fill, Statement
 from tilelang_min.ir.plans import Layouts
+from tilelang_min.ir.replicated import wide
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
-from tilelang_min.lower.context import Context, sequence
+from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.program.dtypes import dtype_bytes
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One element of a group: values of the nest's variables, and its register."""
+    """One element of a group: values of the nest's variables, and its register, which fragments in ``registers`` hold elsewhere."""
 
     values: tuple[tuple[Any, Expr], ...]
     register: int
+    registers: dict[str, int]
+
+    def of(self, fragment: str) -> int:
+        """Register of a fragment."""
+        return self.registers.get(fragment, self.register)
 
 
 def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None:
@@ -42,11 +49,20 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
         return
     nest = nest_of(context.program, statement)
     layout = layouts.nests[id(statement)]
+    owner = (
+        context.owner(layout.replicas)
+        if any(_in_memory(access) and access.writes for access in nest.accesses)
+        else None
+    )
+    alone = owner is not None and _updates_memory(context, nest, statement)
+    maps = {name: registers for (number, name), registers in layouts.registers.items() if number == id(statement)}
     for group in layout.groups:
-        guard = _layout_guard(context, layout, group)
+        guard = context.exists(layout, group[0])
+        if alone:
+            guard = both(owner, guard)
         with context.assuming(guard), context.nested() as body:
             context._marked[-1] = statement.operation
-            _group(context, nest, layout, group, statement)
+            _group(context, nest, layout, group, statement, maps, None if alone else owner)
         context._marked[-1] = statement.operation
         if guard is None:
             for item in body:
@@ -55,29 +71,44 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
             context.emit(tirx.IfThenElse(guard, sequence(body), None))
 
 
-def _layout_guard(context: Context, layout: FragmentLayout, group: tuple[int, ...]) -> Any:
-    """Condition that the group's elements exist, where the layout deals out more registers than there are elements."""
-    number = layout.linear(context.thread, group[0])
-    if number is None:
-        return None
-    elements = 1
-    for extent in layout.shape:
-        elements *= extent
-    condition = index(number) < elements
-    return None if context.proves(condition) else condition
+def _in_memory(access: Access) -> bool:
+    return access.buffer.scope in ("global", "shared")
 
 
-def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[int, ...], statement: Statement) -> None:
+def _updates_memory(context: Context, nest: Nest, statement: Statement) -> bool:
+    """Whether the nest reads a buffer that it writes: replicas of it would then read what the first has written already."""
+    written = {access.buffer.name for access in nest.accesses if access.writes and _in_memory(access)}
+    if not any(access.buffer.name in written for access in nest.accesses if not access.writes):
+        return False
+    if any(access.buffer.scope == "fragment" for access in nest.accesses if access.writes):
+        raise LayoutError(
+            f"several threads hold the fragments of this nest, which also reads and writes {', '.join(sorted(written))}",
+            location=context.program.operations[statement.operation].location,
+            remedy="write the fragment in one nest and the memory in another",
+        )
+    return True
+
+
+def _group(
+    context: Context,
+    nest: Nest,
+    layout: FragmentLayout,
+    group: tuple[int, ...],
+    statement: Statement,
+    maps: dict[str, tuple[int, ...]],
+    owner: Any,
+) -> None:
+    """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does)."""
     points = []
+    variables = [nest.variables[place] for place in wide(nest.extents)]
     for register in group:
         position = layout.position(context.thread, register)
-        used = [item for item, extent in zip(position, layout.shape, strict=True) if extent != 1] or [0]
-        values = tuple(
-            (variable, context.simplify(value)) for variable, value in zip(nest.variables, used, strict=False)
-        )
-        points.append(_Point(values, register))
+        used = [context.simplify(position[axis]) for axis in wide(layout.shape)]
+        known = dict(zip((id(variable) for variable in variables), used, strict=True))
+        values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
+        points.append(_Point(values, register, {name: registers[register] for name, registers in maps.items()}))
     width = len(points)
-    if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement):
+    if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
         return
     vectors: dict[int, Any] = {}
     outputs: dict[int, tuple[Any, Expr, Any]] = {}
@@ -89,7 +120,8 @@ def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[in
             continue
         guard = _in_range(context, access, points[0])
         if access.writes:
-            outputs[number] = (context.registers(f"{access.buffer.name}_out", access.buffer.dtype, width), base, guard)
+            made = context.registers(f"{access.buffer.name}_out", access.buffer.dtype, width)
+            outputs[number] = (made, base, both(owner, guard))
         else:
             vectors[number] = context.registers(f"{access.buffer.name}_in", access.buffer.dtype, width)
             storage = context.storage[access.buffer.name]
@@ -97,7 +129,7 @@ def _group(context: Context, nest: Nest, layout: FragmentLayout, group: tuple[in
             zero = tirx.BufferStore(vectors[number], _zero(access.buffer.dtype, width), [_ramp(0, width)])
             context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
     for place, point in enumerate(points):
-        _element(context, nest, point, place, vectors, outputs)
+        _element(context, nest, point, place, vectors, outputs, owner)
     for number, (registers, base, guard) in outputs.items():
         storage = context.storage[nest.accesses[number].buffer.name]
         store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
@@ -111,6 +143,7 @@ def _element(
     position: int,
     vectors: dict[int, Any],
     outputs: dict[int, tuple[Any, Expr, Any]],
+    owner: Any,
 ) -> None:
     """The nest's body for one element; ``vectors`` and ``outputs`` hold what whole vectors bring and take, by access number."""
     number = 0
@@ -124,7 +157,7 @@ def _element(
         value = replace_loads(substitute(assign.value, point.values), read)
         indices = tuple(replace_loads(substitute(index(item), point.values), read) for item in assign.indices)
         number += reads
-        _write(context, nest, assign, indices, value, point, position, outputs.get(number))
+        _write(context, nest, assign, indices, value, point, position, outputs.get(number), owner)
         number += 1
 
 
@@ -133,7 +166,7 @@ def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int,
     if vector is not None:
         return vector[position]
     if buffer.scope == "fragment":
-        return context.storage[buffer.name][point.register]
+        return context.storage[buffer.name][point.of(buffer.name)]
     indices = tuple(load.indices)
     value = context.storage[buffer.name][index(context.element(buffer, indices, nest.stages.get(buffer.name)))]
     guard = context.guard(buffer, indices)
@@ -149,21 +182,22 @@ def _write(
     point: _Point,
     position: int,
     output: tuple[Any, Expr, Any] | None,
+    owner: Any,
 ) -> None:
     buffer = assign.buffer
     if output is not None:
         context.emit(tirx.BufferStore(output[0], value, [tirx.IntImm("int32", position)]))
         return
     if buffer.scope == "fragment":
-        context.emit(tirx.BufferStore(context.storage[buffer.name], value, [tirx.IntImm("int32", point.register)]))
+        context.emit(tirx.BufferStore(context.storage[buffer.name], value, [index(point.of(buffer.name))]))
         return
     element = index(context.element(buffer, indices, nest.stages.get(buffer.name)))
     store = tirx.BufferStore(context.storage[buffer.name], value, [element])
-    guard = context.guard(buffer, indices)
+    guard = both(owner if _in_memory(Access(buffer, indices, True)) else None, context.guard(buffer, indices))
     context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 
 
-def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy) -> bool:
+def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy, owner: Any) -> bool:
     """A copy that changes no type moves whole vectors without going through single elements."""
     if len(nest.accesses) != 2:
         return False  # an offset reads a tensor: element by element
@@ -174,7 +208,7 @@ def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy)
     sides = []
     for access in (source, target):
         if access.buffer.scope == "fragment":
-            registers = [point.register for point in points]
+            registers = [point.of(access.buffer.name) for point in points]
             if registers != list(range(registers[0], registers[0] + width)):
                 return False
             sides.append((index(registers[0]), None))
@@ -184,6 +218,8 @@ def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy)
             return False
         sides.append((index(base), _in_range(context, access, points[0])))
     (source_base, source_guard), (target_base, target_guard) = sides
+    if _in_memory(target):
+        target_guard = both(owner, target_guard)
     source_flat, target_flat = context.storage[source.buffer.name], context.storage[target.buffer.name]
     size = width * dtype_bytes(source.buffer.dtype)
     if copy.asynchronous and size in (4, 8, 16) and target_guard is None:
@@ -221,10 +257,11 @@ def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Poi
         return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
     if any(loads(item) for item in access.indices) or len(points) * dtype_bytes(access.buffer.dtype) > 16:
         return None
-    last = nest.variables[-1]
+    inner = max(wide(nest.extents), default=-1)
+    last = nest.variables[inner]
     outer = [(variable, value) for variable, value in points[0].values if not variable.same_as(last)]
     shifted = Access(access.buffer, tuple(substitute(index(item), outer) for item in access.indices), access.writes)
-    start = points[0].values[-1][1]
+    start = points[0].values[inner][1]
     if contiguous(shifted, last, start, len(points), context.analyzer) is not True:
         return None
     indices = tuple(substitute(index(item), points[0].values) for item in access.indices)

@@ -24,7 +24,7 @@ class TileOperation:
     """One statement of the kernel that moves or computes a tile, or a loop or kernel that holds such statements.
 
     ``id`` is stable for one source: 0 is the kernel itself (index arithmetic, prologue), others count in source order.
-    ``kind`` is one of ``kernel``, ``loop``, ``copy``, ``gemm``, ``fill``, ``parallel``, ``store``, ``barrier``.
+    ``kind`` is one of ``kernel``, ``loop``, ``copy``, ``gemm``, ``fill``, ``parallel``, ``reduce``, ``store``, ``barrier``.
     ``parent`` is the id of the enclosing loop or kernel (None for the kernel).  ``reads`` and ``writes`` are buffer names.
     """
 

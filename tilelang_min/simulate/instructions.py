@@ -19,6 +19,9 @@ MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 SCHEDULING = {"llvm.amdgcn.sched.barrier", "llvm.amdgcn.sched.group.barrier", "llvm.amdgcn.iglp.opt"}
 """Calls that tell the vendor's compiler how to order instructions, and do nothing when they run."""
 
+SHUFFLES = {"tirx.tvm_warp_shuffle_xor", "llvm.amdgcn.ds.swizzle", "llvm.amdgcn.ds.bpermute"}
+"""Calls by which each lane of a warp reads a register of another lane."""
+
 
 class Instructions(Expressions):
     """Adds calls with effects to the expressions."""
@@ -73,8 +76,10 @@ class Instructions(Expressions):
         self.assign(d, f"{function}({arguments}{self.converged()})")
 
     def intrinsic(self, e: Expression) -> Value:
-        """MFMA: a, b and c in the types that the instruction names, then its modifiers."""
+        """Exchanges between lanes.  MFMA: a, b and c in the types that the instruction names, then its modifiers."""
         name: str = e.value
+        if name in SHUFFLES:
+            return self.shuffle(name, e)
         if not name.startswith("llvm.amdgcn.mfma."):
             return super().intrinsic(e)
         modifiers = tuple(int(arg.value) if arg.kind == "const" else -1 for arg in e.args[3:])
@@ -88,6 +93,29 @@ class Instructions(Expressions):
         self.executes(Counter(matrix=1))
         result = self.source.fresh("x")
         self.source.line(f"{result} = {function}({a}, {b}, {c}{self.converged()})")
+        return Array(result, e.dtype, e.lanes)
+
+    def shuffle(self, name: str, e: Expression) -> Value:
+        """An instruction by which each lane reads another lane's value."""
+        if name == "tirx.tvm_warp_shuffle_xor":
+            _, value, distance, width, _ = e.args
+            if any(arg.kind != "const" for arg in (distance, width)):
+                raise SimulationError("the simulator knows shuffles by constant distances only")
+            pattern = f"rt.lanes_xor({int(distance.value)}, {int(width.value)})"
+        elif name == "llvm.amdgcn.ds.swizzle":
+            value, offset = e.args
+            pattern = f"rt.lanes_swizzle({int(offset.value)})"
+        else:
+            address, value = e.args
+            pattern = ""
+        data = self.array(value)
+        self.executes(Counter(move=1))
+        result = self.source.fresh("x")
+        if pattern:
+            lanes = self.source.hoist(pattern, "f")
+        else:
+            lanes = f"rt.lanes_at({self.array(address).source})"
+        self.source.line(f"{result} = rt.shuffle({data.source}, {lanes}, {self.mask}, {self.operation})")
         return Array(result, e.dtype, e.lanes)
 
     def converged(self) -> str:

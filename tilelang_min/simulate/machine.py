@@ -197,6 +197,41 @@ class Machine:
         operation = matrix.matrix_operation(instruction, self.warps)
         return lambda a, b, c, _checked=None: operation(a, b, c)
 
+    # ---- exchanges between lanes --------------------------------------------------------------------------------------
+
+    def lanes_xor(self, distance: int, width: int) -> Any:
+        """For every lane the lane whose number differs by ``distance`` in its bits, in sections of ``width`` lanes (shfl.bfly)."""
+        lanes = np.arange(self.lanes)
+        thread = lanes % self.threads % self.warp_size
+        other = thread ^ distance
+        other = np.where(other // width == thread // width, other, thread)
+        return lanes - thread + other
+
+    def lanes_swizzle(self, offset: int) -> Any:
+        """For every lane the lane that ds_swizzle reads: masks of the 5 low bits, or a permutation of each four lanes."""
+        lanes = np.arange(self.lanes)
+        thread = lanes % self.threads % self.warp_size
+        if offset & 0x8000:
+            other = thread // 4 * 4 + (offset >> thread % 4 * 2 & 3)
+        else:
+            low = (thread & offset & 0x1F | offset >> 5 & 0x1F) ^ (offset >> 10 & 0x1F)
+            other = thread // 32 * 32 + low
+        return lanes - thread + other
+
+    def lanes_at(self, address: Any) -> Any:
+        """For every lane the lane of its warp that ds_bpermute reads: a quarter of the address in bytes, modulo the warp."""
+        lanes = np.arange(self.lanes)
+        thread = lanes % self.threads % self.warp_size
+        return lanes - thread + np.asarray(self.spread(address), np.int64) // 4 % self.warp_size
+
+    def shuffle(self, value: Any, lanes: Any, mask: Any, operation: int) -> Any:
+        """The value of lane ``lanes[i]`` in lane i; every lane that is read must take part."""
+        if mask is not None and (mask & ~mask[lanes]).any():
+            raise self.error("a lane reads the register of a lane that does not take part", operation)
+        if self.threads % self.warp_size and lanes.max() >= self.lanes:
+            raise self.error("a lane reads the register of a lane that the block does not have", operation)
+        return self.spread(value)[..., lanes]
+
     def _writable(self, number: int) -> Site:
         site = self.translation.sites[number]
         if site.kind == "store" and site.place.buffer.key in self.read_only:

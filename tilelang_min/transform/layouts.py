@@ -7,18 +7,23 @@ memory accesses allow.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from tilelang_min.errors import LayoutError
-from tilelang_min.ir.expressions import as_int, simplify
-from tilelang_min.ir.layout import BlockedLayout, FragmentLayout
-from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Statement, TileProgram, walk
+from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
+from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
-from tilelang_min.ir.vectors import Access, nest_of, vector_of
+from tilelang_min.ir.replicated import reduced, register_map, wide
+from tilelang_min.ir.vectors import nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
+from tilelang_min.transform.fragment_uses import FragmentUse, is_scalar, use_of
 from tilelang_min.transform.gemm_plans import plan_gemm
+from tilelang_min.transform.grids import Component, scalar_layout, with_shape
+
+_Kind = TypeVar("_Kind", bound=Statement)
 
 
 def choose_layouts(program: TileProgram, target: Target) -> Layouts:
@@ -33,27 +38,102 @@ def choose_layouts(program: TileProgram, target: Target) -> Layouts:
         result.gemms[gemm.operation] = plan
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)
     nests = [statement for statement in walk(program.body) if isinstance(statement, (Copy, Fill, Parallel))]
-    for component in _components(program, nests):
-        _spread(program, component, nests, pinned)
-        vector = _common_vector(program, component, nests, target)
-        for buffer in component:
-            if buffer.name in pinned:
-                result.fragments[buffer.name] = pinned[buffer.name][0]
-            else:
-                result.fragments[buffer.name] = BlockedLayout(buffer.shape, program.threads, vector)
-    for statement in nests:
-        fragments = _fragments(program, statement)
-        if fragments:
-            layouts = [result.fragments[buffer.name] for buffer in fragments]
-            result.nests[id(statement)] = layouts[0]
+    uses = [use for use in (use_of(program, statement) for statement in nests) if use.members]
+    reductions = list(_statements(program, Reduce))
+    for component in _components(program, uses, reductions):
+        own = [use for use in uses if any(buffer in component for buffer, _ in use.members)]
+        reducing = [item for item in reductions if item.source.buffer in component]
+        if is_scalar(component[0]):
+            result.fragments[component[0].name] = scalar_layout(component[0], program.threads)
+        elif reducing or any(use.partial for use in own):
+            _part_layouts(program, target, result, component, own, reducing, pinned)
         else:
+            _spread(program, component, own, pinned)
+            vector = min((_vector(program, use) for use in own), default=1)
+            for buffer in component:
+                if buffer.name in pinned:
+                    result.fragments[buffer.name] = pinned[buffer.name][0]
+                else:
+                    result.fragments[buffer.name] = BlockedLayout(buffer.shape, program.threads, vector)
+    for use in uses:
+        _nest_layout(program, result, use)
+    for reduction in reductions:
+        _check_reduction(program, result, reduction)
+    for statement in nests:
+        if id(statement) not in result.nests:
             nest = nest_of(program, statement)
             vector = vector_of(nest, program, _widest(program, nest))
             result.nests[id(statement)] = BlockedLayout(nest.extents, program.threads, vector)
     return result
 
 
-def _statements(program: TileProgram, kind: type[Gemm]) -> Iterator[Gemm]:
+def _part_layouts(
+    program: TileProgram,
+    target: Target,
+    result: Layouts,
+    buffers: list[Buffer],
+    uses: list[FragmentUse],
+    reductions: list[Reduce],
+    pinned: dict[str, tuple[FragmentLayout, int]],
+) -> None:
+    """Layouts of fragments that are reduced, or meet others of lower rank."""
+    component = Component(program, buffers, uses, reductions)
+    for buffer in component.buffers:
+        if buffer.name in pinned and not isinstance(pinned[buffer.name][0], BlockedLayout):
+            layout, operation = pinned[buffer.name]
+            place = component.by_node[buffer.name]
+            if place.layout is not None and place.layout != layout:
+                raise _conflict(program, buffer, (place.layout, place.origin), (layout, operation))
+            place.layout, place.origin = layout, operation
+    if any(place.layout is not None for place in component.classes):
+        component.follow(lambda use: _vector(program, use))
+    else:
+        component.deal(target.warp_size, lambda use: _vector(program, use))
+    for buffer in component.buffers:
+        result.fragments[buffer.name] = with_shape(component.layout_of(buffer.name), buffer.shape)
+        result.origins[buffer.name] = component.origin_of(buffer.name)
+    for use in uses:
+        result.nests[id(use.statement)] = component.layout_of(id(use.statement))
+    for operation, plan in result.gemms.items():  # one element at a time works in every layout
+        owner = next(gemm.c.buffer for gemm in _statements(program, Gemm) if gemm.operation == operation)
+        found = result.fragments.get(owner.name)
+        if isinstance(plan.layout, BlockedLayout) and isinstance(found, GridLayout):
+            result.gemms[operation] = dataclasses.replace(plan, layout=found)
+
+
+def _nest_layout(program: TileProgram, result: Layouts, use: FragmentUse) -> None:
+    """The layout of a nest with fragments, and where it finds their elements.  Raises LayoutError where it does not."""
+    number = id(use.statement)
+    if number not in result.nests:
+        whole = [buffer for buffer, dims in use.members if dims == use.all_dims]
+        if not whole:
+            return  # fragments of one element alone
+        result.nests[number] = result.fragments[whole[0].name]
+    layout = result.nests[number]
+    for buffer, dims in use.members:
+        held = result.fragments[buffer.name]
+        if held == layout or (isinstance(held, BlockedLayout) and isinstance(layout, BlockedLayout)):
+            continue
+        registers = register_map(layout, dims, held)
+        if registers is None:
+            extents = tuple(use.extents[dim] for dim in dims)
+            needed = reduced(layout, dims, extents)
+            operation = result.origins.get(buffer.name, use.statement.operation)
+            raise _conflict(program, buffer, (held, operation), (needed, use.statement.operation))
+        result.registers[number, buffer.name] = registers
+
+
+def _check_reduction(program: TileProgram, result: Layouts, reduction: Reduce) -> None:
+    """The result of a reduction is held by the threads that hold the row."""
+    source, target = reduction.source.buffer, reduction.target.buffer
+    dims = tuple(place for place, axis in enumerate(wide(source.shape)) if axis != reduction.axis)
+    layout, held = result.fragments[source.name], result.fragments[target.name]
+    if register_map(layout, dims, held) is None:
+        operation = result.origins.get(target.name, reduction.operation)
+        raise _conflict(program, target, (held, operation), (reduced(layout, dims, target.shape), reduction.operation))
+
+
+def _statements(program: TileProgram, kind: type[_Kind]) -> Iterator[_Kind]:
     return (statement for statement in walk(program.body) if isinstance(statement, kind))
 
 
@@ -83,52 +163,30 @@ def _conflict(
     )
 
 
-def _fragments(program: TileProgram, statement: Statement) -> list[Buffer]:
-    nest = nest_of(program, statement)
-    found: list[Buffer] = []
-    for access in nest.accesses:
-        if access.buffer.scope == "fragment" and access.buffer not in found:
-            _check_identity(program, statement, access, nest.variables, nest.extents)
-            found.append(access.buffer)
-    return found
-
-
-def _check_identity(
-    program: TileProgram, statement: Statement, access: Access, variables: tuple[Any, ...], extents: tuple[int, ...]
-) -> None:
-    """A fragment is indexed by exactly the nest's variables over its whole extent."""
-    kept = [(position, extent) for position, extent in enumerate(access.buffer.shape) if extent != 1]
-    same = len(kept) == len(variables) and all(
-        as_int(simplify(access.indices[position] - variable)) == 0 and extent == nest_extent
-        for (position, extent), variable, nest_extent in zip(kept, variables, extents, strict=True)
-    )
-    if not same and access.buffer.elements > 1:
-        operation = program.operations[statement.operation]
-        raise LayoutError(
-            f"fragment {access.buffer.name} of shape {access.buffer.shape} is not used element by element here",
-            location=operation.location,
-            remedy="index it by the loop variables in order over its whole shape, or keep it in a shared tile",
-        )
-
-
-def _components(program: TileProgram, nests: list[Any]) -> list[list[Buffer]]:
+def _components(program: TileProgram, uses: list[FragmentUse], reductions: list[Reduce]) -> list[list[Buffer]]:
+    """Fragments in groups that share nests or reductions; one of a single element is a group of its own."""
     fragments = [buffer for buffer in program.buffers if buffer.scope == "fragment"]
     group = {buffer.name: {buffer.name} for buffer in fragments}
-    for statement in nests:
-        names = [buffer.name for buffer in _fragments(program, statement)]
+    together = [[buffer for buffer, _ in use.members] for use in uses]
+    together += [[item.source.buffer, item.target.buffer] for item in reductions]
+    for members in together:
+        names = [buffer.name for buffer in members if not is_scalar(buffer)]
         for name in names[1:]:
             merged = group[names[0]] | group[name]
             for member in merged:
                 group[member] = merged
     seen: list[set[str]] = []
-    for members in group.values():
-        if members not in seen:
-            seen.append(members)
+    for found in group.values():
+        if found not in seen:
+            seen.append(found)
     return [[buffer for buffer in fragments if buffer.name in members] for members in seen]
 
 
 def _spread(
-    program: TileProgram, component: list[Buffer], nests: list[Any], pinned: dict[str, tuple[FragmentLayout, int]]
+    program: TileProgram,
+    component: list[Buffer],
+    uses: list[FragmentUse],
+    pinned: dict[str, tuple[FragmentLayout, int]],
 ) -> None:
     """Give every fragment of a component the layout of the pinned one; two different pinned ones are a conflict."""
     owners = [buffer for buffer in component if buffer.name in pinned]
@@ -138,19 +196,14 @@ def _spread(
     for buffer in component:
         _pin(program, pinned, buffer, layout, operation)
         if buffer.shape != layout.shape:
-            used = next(s.operation for s in nests if buffer in _fragments(program, s))
+            used = next(use.statement.operation for use in uses if any(buffer is other for other, _ in use.members))
             other = BlockedLayout(buffer.shape, program.threads, 1)
             raise _conflict(program, buffer, (layout, operation), (other, used))
 
 
-def _common_vector(program: TileProgram, component: list[Buffer], nests: list[Any], target: Target) -> int:
-    """The widest vector that every nest touching the component can use."""
-    widths = []
-    for statement in nests:
-        if any(buffer in component for buffer in _fragments(program, statement)):
-            nest = nest_of(program, statement)
-            widths.append(vector_of(nest, program, _widest(program, nest)))
-    return min(widths, default=1)
+def _vector(program: TileProgram, use: FragmentUse) -> int:
+    """The widest vector that a nest can use."""
+    return vector_of(use.nest, program, _widest(program, use.nest))
 
 
 def _widest(program: TileProgram, nest: Any) -> int:

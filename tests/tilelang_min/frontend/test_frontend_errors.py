@@ -18,8 +18,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
     # -- names and constructs --------------------------------------------------------------------------------
     "misspelt construct": ("«T.copi(A[0, 0], S)", "the tile language has no T.copi; did you mean T.copy?", ""),
     "planned construct": (
-        "«T.reduce_sum(F, G)",
-        "T.reduce_sum is part of the language but not supported by this version",
+        "«T.atomic_add(F, G)",
+        "T.atomic_add is part of the language but not supported by this version",
         "",
     ),
     "misspelt tile": ("T.copy(A[0, 0], «SS)", "the name 'SS' is not defined here", "did you mean 'S'?"),
@@ -35,7 +35,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "return": ("«return", "Return statements are not part of the tile language", "assignments, for loops and if"),
     "while": ("«while True:\n    pass", "While statements are not part of the tile language", "for loops"),
     "with inside": ("«with T.Kernel(3):\n    pass", "With statements are not part of the tile language", "T.*"),
-    "call of something else": ("«print(S)", "print is not a tile statement", "use T.copy, T.gemm, T.fill or T.clear"),
+    "call of something else": ("«print(S)", "print is not a tile statement", "use T.copy, T.gemm, T.fill, T.clear or"),
     "loop construct as statement": ("«T.serial(3)", "T.serial is not a tile statement", "for k in T.serial(n)"),
     "statement in an expression": (
         "x[0] = «T.copy(S, F)",

@@ -32,9 +32,8 @@ def places(layout: FragmentLayout) -> Any:
         exists = np.ones(layout.threads, bool)
         for index, extent in zip(position, layout.shape, strict=True):
             number = number * extent + index
-        linear = layout.linear(threads, register)
-        if linear is not None:
-            exists = np.asarray(linear) < np.prod(layout.shape)
+        for place, extent in layout.limits(threads, register):
+            exists &= np.asarray(place) < extent
         columns.append(np.where(exists, number, -1))
     return np.stack(columns, axis=1)
 

@@ -41,6 +41,7 @@ __forceinline__ ulonglong4 make_ulonglong4(float a, float b, float c, float d, f
 """
 
 _PIECES = {
+    "warp_shuffle": "",  # __shfl_xor_sync is built into NVRTC
     "int8": "",  # TVM's has dot products, which are never printed here
     "fp16": """\
 #include <cuda_fp16.h>
