@@ -2,25 +2,30 @@
 
 Blocks of one kernel execute the same statements; what they do differs only where a condition, or the bound of a loop, depends on
 a block index.  For every such condition the blocks are told apart by its truth table over all threads and iterations: always
-true and always false by interval arithmetic, the others (the ragged edges) by looking at every point.
+true and always false by interval arithmetic, the others (the ragged edges) by looking at every point.  What their accesses
+cost differs besides by alignment: by what the block adds to each index, modulo the period in which costs repeat.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import ir, sym, tirx
 
+from tilelang_min.analysis.addresses import Place, accesses_of
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
 from tilelang_min.analysis.points import NotCountable, evaluate, parts_of
 from tilelang_min.program import ThreadProgram
 
 _POINTS = 1 << 22
 """Most points of one truth table; larger ones are sampled."""
+MOST = 256
+"""Most classes that alignment may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +36,82 @@ class BlockClass:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """All classes of a launch; ``sampled`` are operations whose blocks may differ within a class."""
+
+    classes: tuple[BlockClass, ...]
+    sampled: frozenset[int]
+
+
 def block_classes(program: ThreadProgram) -> tuple[BlockClass, ...]:
+    """The classes of :func:`classify`."""
+    return classify(program).classes
+
+
+def classify(program: ThreadProgram) -> Blocks:
     """All classes, in the order of their first blocks (x fastest); their counts add up to the grid.
 
-    Conditions on the values of tensors tell no blocks apart: what such a kernel does depends on its data anyway.
+    Tensors are taken to start at multiples of 256 bytes.  What depends on the values of tensors tells no blocks apart: those
+    operations are ``sampled``, and so are those for which blocks would fall into more than :data:`MOST` classes by alignment.
     """
     parts = _Parts(program)
-    gx, gy, gz = program.grid
-    by_shape: dict[tuple[int, ...], Any] = {}  # most conditions name one axis: those are joined before the grid is made
+    labels: dict[tuple[int, ...], Any] = {}
     for expression, counts in parts.decisive():
-        found = _labels(expression, parts, counts)
-        if found is not None:
-            by_shape[found.shape] = _joined(by_shape.get(found.shape, np.zeros(1, np.int64)), found)
-    labels = np.zeros((gz, gy, gx), np.int64)
-    for found in by_shape.values():
-        labels = _joined(labels, found)
-    flat = labels.reshape(-1)
-    _, first, sizes = np.unique(flat, return_index=True, return_counts=True)
-    made = []
-    for place, size in sorted(zip(first.tolist(), sizes.tolist(), strict=True)):
-        made.append(BlockClass((place % gx, place // gx % gy, place // (gx * gy)), size))
-    return tuple(made)
+        _add(labels, _labels(expression, parts, counts))
+    coarse, sampled = dict(labels), set(parts.data)
+    placed = set()
+    for place in parts.places:
+        found, exact = _placed(place, parts)
+        _add(labels, found)
+        placed |= {place.operation} if found is not None else set()
+        sampled |= set() if exact else {place.operation}
+    classes = _classes(labels, program.grid, MOST)
+    if classes is None:
+        sampled |= placed
+        classes = _classes(coarse, program.grid, None)
+        assert classes is not None
+    return Blocks(classes, frozenset(sampled))
+
+
+def _add(labels: dict[tuple[int, ...], Any], found: Any) -> None:
+    """Takes numbers of blocks (z, y, x) in; those along the same axes are joined at once."""
+    if found is not None:
+        known = labels.get(found.shape, np.zeros(1, np.int64))
+        labels[found.shape] = _joined(known, found)
+
+
+def _classes(
+    labels: dict[tuple[int, ...], Any], grid: tuple[int, int, int], most: int | None
+) -> tuple[BlockClass, ...] | None:
+    """Classes of blocks with equal numbers, None where there are more than ``most``."""
+    gx, gy, gz = grid
+    if all(sum(extent > 1 for extent in shape) <= 1 for shape in labels):
+        # Each condition names one axis: the grid itself need not be looked at.
+        axes = [np.zeros(extent, np.int64) for extent in (gz, gy, gx)]
+        for shape, found in labels.items():
+            for axis, extent in enumerate(shape):
+                if extent > 1:
+                    axes[axis] = _joined(axes[axis], found.reshape(-1))
+        kinds = [list(zip(*(item.tolist() for item in _first_and_size(axis)), strict=True)) for axis in axes]
+        found = [((x, y, z), nx * ny * nz) for (z, nz), (y, ny), (x, nx) in itertools.product(*kinds)]
+    else:
+        whole = np.zeros((gz, gy, gx), np.int64)
+        for one in labels.values():
+            whole = _joined(whole, one)
+        first, sizes = _first_and_size(whole.reshape(-1))
+        found = [
+            ((place % gx, place // gx % gy, place // (gx * gy)), size)
+            for place, size in zip(first.tolist(), sizes.tolist(), strict=True)
+        ]
+    if most is not None and len(found) > most:
+        return None
+    return tuple(BlockClass(place, size) for place, size in sorted(found, key=lambda item: item[0][::-1]))
+
+
+def _first_and_size(labels: Any) -> tuple[Any, Any]:
+    _, first, sizes = np.unique(labels, return_index=True, return_counts=True)
+    return first, sizes
 
 
 def _joined(first: Any, second: Any) -> Any:
@@ -70,6 +130,8 @@ class _Parts:
         self.conditions: list[Any] = []
         self.bounds: list[Any] = []
         self.loops: list[Any] = []
+        self.variables: dict[int, Any] = {}
+        self.threads: set[int] = set()
         tvm_ffi.structural_walk(
             program.function.body,
             [
@@ -90,6 +152,11 @@ class _Parts:
                 continue
             high = np.maximum(np.max(low.high), np.max(low.high) + np.max(extent.high) - 1)
             self.ranges[_handle(node.loop_var)] = Interval(np.int64(np.min(low.low)), np.int64(high))
+        self.places: tuple[Place, ...] = ()
+        self.data: frozenset[int] = frozenset()
+        if program.target.kind != "cpu":  # which has neither sectors nor banks
+            accesses = accesses_of(program)
+            self.places, self.data = accesses.places, accesses.data
 
     def attribute(self, node: Any) -> None:
         """A launch dimension."""
@@ -97,8 +164,10 @@ class _Parts:
             tag, variable = str(node.node.thread_tag), node.node.var
             if tag.startswith("blockIdx."):
                 self.blocks[_handle(variable)] = "xyz".index(tag[-1])
+                self.variables[_handle(variable)] = variable
             else:
                 self.ranges[_handle(variable)] = Interval(np.int64(0), np.int64(int(node.value.value) - 1))
+                self.threads.add(_handle(variable))
 
     def bind(self, node: Any) -> None:
         """A block index of a CPU program."""
@@ -169,8 +238,34 @@ def _labels(expression: Any, parts: _Parts, counts: bool) -> Any:
     return labels
 
 
-def _tables(expression: Any, parts: _Parts, places: Any) -> Any:
-    """A number for each of these blocks, equal where the expression has the same values over all other variables."""
+def _placed(place: Place, parts: _Parts) -> tuple[Any, bool]:
+    """A number for each block (z, y, x), equal where the block moves the place alike (None where it does not move it), and
+    whether that is all there is to say."""
+    names = _variables(place.index)
+    named = [handle for handle in names if handle in parts.blocks]
+    if not named or parts.threads.isdisjoint(names):
+        return None, True  # one and the same element for all threads costs the same anywhere
+    variables = [parts.variables[handle] for handle in named]
+    found = sym.detect_linear_equation(place.index, variables)
+    factors = [item.value for item in list(found)[:-1] if isinstance(item, tirx.IntImm)]
+    if len(factors) == len(named):
+        moved: Any = np.zeros((1, 1, 1), np.int64)
+        for handle, factor in zip(named, factors, strict=True):
+            if int(factor) % place.period and parts.grid[parts.blocks[handle]] > 1:
+                moved = (moved + int(factor) % place.period * parts.index(parts.blocks[handle])) % place.period
+        return moved, True
+    places = np.argwhere(np.ones(np.broadcast_shapes(*(parts.index(parts.blocks[h]).shape for h in named)), bool))
+    table = _tables(tirx.FloorMod(place.index, tirx.IntImm(str(place.index.ty.dtype), place.period)), parts, places, 0)
+    if table is None:
+        return None, False
+    return table.reshape(np.broadcast_shapes(*(parts.index(parts.blocks[h]).shape for h in named))), True
+
+
+def _tables(expression: Any, parts: _Parts, places: Any, sample: int = 64) -> Any:
+    """A number for each of these blocks, equal where the expression has the same values over all other variables.
+
+    Where those are too many, at least ``sample`` points drawn from them decide; None if that is 0.
+    """
     others = [handle for handle in _variables(expression) if handle not in parts.blocks]
     if any(handle not in parts.ranges for handle in others):
         return None
@@ -178,9 +273,11 @@ def _tables(expression: Any, parts: _Parts, places: Any) -> Any:
     size = int(np.prod(extents, dtype=np.int64)) if others else 1
     if size * len(places) <= _POINTS:
         points = np.indices(extents).reshape(len(extents), -1) if others else np.zeros((0, 1), np.int64)
+    elif not sample:
+        return None
     else:
         generator = np.random.default_rng(0)
-        points = np.stack([generator.integers(0, extent, max(64, _POINTS // len(places))) for extent in extents])
+        points = np.stack([generator.integers(0, extent, max(sample, _POINTS // len(places))) for extent in extents])
     values: dict[int, Any] = {
         handle: (points[number] + int(parts.ranges[handle].low))[None, :] for number, handle in enumerate(others)
     }
@@ -193,4 +290,4 @@ def _tables(expression: Any, parts: _Parts, places: Any) -> Any:
     return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-__all__ = ["BlockClass", "block_classes"]
+__all__ = ["BlockClass", "Blocks", "block_classes", "classify"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.analysis.blocks import block_classes
+from tilelang_min.analysis.blocks import classify
 from tilelang_min.driver.kernel import Analysis, random_arguments
 from tilelang_min.program import ThreadProgram
-from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.simulate import simulate
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
 
 def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analysis:
     """:func:`analyse` for a thread program that was not compiled: counting needs no binary."""
-    classes = block_classes(program)
+    blocks = classify(program)
+    classes = blocks.classes
     arrays = args or random_arguments(program.parameters)
     values = {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
     merged: dict[tuple[Any, ...], Any] = {}
@@ -38,13 +38,13 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
         for operation, by_class in scaled.executed.items():
             executed.setdefault(operation, Counter()).update(by_class)
         notes += [note for note in result.notes if note not in notes]
-    blocks = program.grid[0] * program.grid[1] * program.grid[2]
-    for parameter in program.parameters:
-        if blocks > len(classes) and parameter.shape[-1] * dtype_bytes(parameter.dtype) % 32:
-            notes.append(
-                f"rows of {parameter.name} are not a multiple of 32 bytes: its global sectors are those of one block of each "
-                "class, and may differ by alignment in others"
-            )
+    sampled = [operation for operation in program.operations if operation.id in blocks.sampled]
+    if len(classes) < program.grid[0] * program.grid[1] * program.grid[2]:
+        notes += [
+            f"{operation.label} (line {operation.location.line}): what it accesses depends on data or differs between blocks in "
+            "too many ways: sampled, from one block of each class"
+            for operation in sampled
+        ]
     return Analysis(
         counts=tuple(merged.values()),
         executed={operation: dict(by_class) for operation, by_class in executed.items()},
@@ -53,4 +53,5 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
             parameter.name: values[parameter.name] for parameter in program.parameters if parameter.access != "in"
         },
         notes=tuple(notes),
+        sampled=tuple(operation.id for operation in sampled),
     )

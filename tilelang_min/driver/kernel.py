@@ -27,7 +27,8 @@ class Analysis:
 
     ``counts``: AccessCount records scaled to the launch; ``executed``: warp-level thread-program instructions by operation and
     class; ``classes``: (representative block, number of blocks like it); ``outputs``: parameters as the representative blocks
-    left them.
+    left them.  ``sampled``: operations whose counts may differ between blocks of a class, because what they access depends on
+    data; theirs are those of the representative times the class.
     """
 
     counts: tuple[Any, ...]
@@ -35,6 +36,7 @@ class Analysis:
     classes: tuple[tuple[tuple[int, int, int], int], ...]
     outputs: dict[str, Any] = field(repr=False)
     notes: tuple[str, ...] = ()
+    sampled: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready, without ``outputs``."""
@@ -43,6 +45,7 @@ class Analysis:
             "executed": {str(key): value for key, value in self.executed.items()},
             "classes": [[list(block), number] for block, number in self.classes],
             "notes": list(self.notes),
+            "sampled": list(self.sampled),
         }
 
 
@@ -247,6 +250,7 @@ class Kernel:
             classes=tuple((tuple(block), number) for block, number in record["classes"]),
             outputs={},
             notes=tuple(record["notes"]),
+            sampled=tuple(record.get("sampled", ())),
         )
 
 

@@ -9,7 +9,8 @@ from tvm import tirx
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tilelang_min.analysis.blocks import BlockClass, block_classes
+from tilelang_min.analysis import blocks
+from tilelang_min.analysis.blocks import BlockClass, block_classes, classify
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
@@ -114,6 +115,63 @@ def places_from_a_tensor() -> Any:
     return main
 
 
+def product(m: int, n: int, k: int, dtype: str, stages: int) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((m, k), dtype), B: T.Tensor((k, n), dtype), C: T.Tensor((m, n), "float32")):
+        with T.Kernel(T.ceildiv(n, 32), T.ceildiv(m, 32), threads=64) as (bx, by):
+            A_shared = T.alloc_shared((32, 40), dtype)
+            B_shared = T.alloc_shared((32, 40), dtype)
+            C_local = T.alloc_fragment((32, 32), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(k, 32), num_stages=stages):
+                T.copy(A[by * 32, ko * 32], A_shared[:, 0:32])
+                T.copy(B[ko * 32, bx * 32], B_shared[:, 0:32])
+                T.gemm(A_shared[:, 0:32], B_shared[:, 0:32], C_local)
+            T.copy(C_local, C[by * 32, bx * 32])
+
+    return main
+
+
+def rows(m: int, n: int, dtype: str, shift: int = 0) -> Any:
+    """A row a block, with a window that starts early."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), dtype)):
+        with T.Kernel(m, threads=64) as bx:
+            for i in T.Parallel(n):
+                B[bx, i] = A[bx, i - shift] + A[bx, i]
+
+    return main
+
+
+def turned(m: int, n: int) -> Any:
+    """Shared memory is read at places that depend on the block, and not in a straight line."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "float32"), B: T.Tensor((m, n), "float32")):
+        with T.Kernel(T.ceildiv(n, 64), m, threads=64) as (bx, by):
+            S = T.alloc_shared((64,), "float32")
+            T.copy(A[by, bx * 64], S)
+            for i in T.Parallel(64):
+                B[by, bx * 64 + i] = S[(i * (bx % 3 + 1) + by) % 64]
+
+    return main
+
+
+ODD: dict[str, Any] = {
+    "copy_odd": copy(29, 101),
+    "product_odd_f32": product(45, 67, 35, "float32", 2),
+    "product_odd_f16": product(70, 33, 45, "float16", 2),
+    "product_rows_of_16_bytes": product(70, 72, 40, "float16", 3),
+    "product_rows_of_4_bytes": product(35, 42, 38, "float16", 3),
+    "rows_f32": rows(37, 99, "float32", 1),
+    "rows_f16": rows(70, 67, "float16"),
+    "rows_of_8_bytes": rows(20, 66, "float16", 2),
+    "turned": turned(5, 200),
+}
+"""Kernels of which blocks differ by alignment."""
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_classes(name: str, target: str) -> None:
@@ -125,10 +183,11 @@ def test_classes(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
-@pytest.mark.parametrize("name", [name for name in KERNELS if name != "places_from_a_tensor"])
+@pytest.mark.parametrize("name", [*(name for name in KERNELS if name != "places_from_a_tensor"), *ODD])
 def test_counts_of_a_launch_are_those_of_all_its_blocks(name: str, target: str) -> None:
-    """Requests, shared transactions, bytes and executed instructions; sectors too where rows are whole sectors."""
-    program = thread_program(KERNELS[name][0], tilelang.targets.resolve(target))[2]
+    """Requests, shared transactions, sectors, bytes and executed instructions."""
+    kernel = KERNELS[name][0] if name in KERNELS else ODD[name]
+    program = thread_program(kernel, tilelang.targets.resolve(target))[2]
     analysis = analyse_program(program)
     arguments = dict(zip((p.name for p in program.parameters), random_arguments(program.parameters), strict=True))
     whole = simulate(program, arguments)
@@ -136,13 +195,42 @@ def test_counts_of_a_launch_are_those_of_all_its_blocks(name: str, target: str) 
     assert set(counted) == {count.key for count in whole.counts}
     for count in whole.counts:
         scaled = counted[count.key]
-        for field in ("requests", "transactions", "transactions_ideal", "ways", "bytes"):
-            assert getattr(scaled, field) == getattr(count, field), (count.key, field)
-        if not analysis.notes and name != "halo":
-            assert (scaled.sectors, scaled.sectors_ideal) == (count.sectors, count.sectors_ideal)
+        assert scaled == count
+    assert analysis.sampled == ()
     assert {
         op: {k: n for k, n in work.items() if n} for op, work in analysis.executed.items() if any(work.values())
     } == {op: {k: n for k, n in work.items() if n} for op, work in whole.executed.items() if any(work.values())}
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_what_depends_on_data_is_said_to_be_sampled(target: str) -> None:
+    program = thread_program(KERNELS["places_from_a_tensor"][0], tilelang.targets.resolve(target))[2]
+    analysis = analyse_program(program)
+    assert analysis.sampled == (program.operations[-1].id,)
+    (note,) = analysis.notes
+    assert program.operations[-1].label in note
+    assert "sampled" in note
+
+
+@pytest.mark.parametrize("name", ["rows_f32", "rows_f16"])
+def test_too_many_alignments_are_sampled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = thread_program(ODD[name], tilelang.targets.resolve("cuda:sm_80"))[2]
+    exact = classify(program)
+    monkeypatch.setattr(blocks, "MOST", len(exact.classes) - 1)
+    coarse = classify(program)
+    assert exact.sampled == frozenset()
+    assert len(coarse.classes) < len(exact.classes)
+    assert coarse.sampled
+    assert sum(item.count for item in coarse.classes) == program.grid[0] * program.grid[1]
+
+
+def test_the_grid_costs_nothing() -> None:
+    """Classes of very many blocks are found axis by axis."""
+    program = thread_program(copy(80_001, 3_201), tilelang.targets.resolve("cuda:sm_80"))[2]
+    found = block_classes(program)
+    assert program.grid == (101, 10_001, 1)
+    assert sum(item.count for item in found) == 101 * 10_001
+    assert len(found) <= 4
 
 
 def test_classes_of_a_cpu_program() -> None:

@@ -1,0 +1,172 @@
+"""Which places a thread program accesses, as far as they tell blocks apart: indices of shared and global memory.
+
+What an access costs depends on its addresses modulo a period, so blocks that do the same statements may differ by alignment.
+Where an index, a condition or a loop bound is itself read from memory, no look at the program tells what a block will do:
+the operations concerned are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, tirx
+
+from tilelang_min.program import OPERATION_MARKER, ThreadProgram
+from tilelang_min.program.dtypes import dtype_bytes
+
+LINE_BYTES = 128
+"""Period of copies from global to shared memory, which go by lines and by banks of their source."""
+SHARED_BYTES = 256
+"""Period of accesses to shared memory: the most banks of any target."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """An element index of accesses by one operation.  Costs repeat when it moves by ``period`` elements."""
+
+    operation: int
+    index: Any
+    period: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accesses:
+    """Every distinct place of a program; ``data``: operations whose places or conditions are read from memory."""
+
+    places: tuple[Place, ...]
+    data: frozenset[int]
+
+
+def accesses_of(program: ThreadProgram) -> Accesses:
+    """All accesses to shared and global memory in a thread program; those to global memory repeat after a sector."""
+    transfer = program.target.global_transfer
+    walker = _Walker() if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes)
+    walker.statement(program.function.body)
+    return Accesses(tuple(walker.places.values()), frozenset(walker.data))
+
+
+class _Walker:
+    """Goes through statements in program order, to know the operation of each."""
+
+    def __init__(self, load_bytes: int = LINE_BYTES, store_bytes: int = LINE_BYTES) -> None:
+        self.load_bytes, self.store_bytes = load_bytes, store_bytes
+        self.places: dict[tuple[int, str, int], Place] = {}
+        self.data: set[int] = set()
+        self.operation = 0
+        self.doubt = 0
+        """Conditions and loops around that depend on data."""
+        self.loaded: set[int] = set()
+        """Names that hold what was read from memory."""
+
+    def statement(self, node: Any) -> None:
+        if isinstance(node, tirx.SeqStmt):
+            for item in node.seq:
+                self.statement(item)
+        elif isinstance(node, tirx.AttrStmt):
+            self.statement(node.body)
+        elif isinstance(node, tirx.For):
+            self.around((node.min, node.extent), (node.body,))
+        elif isinstance(node, tirx.IfThenElse):
+            self.around((node.condition,), (node.then_case, node.else_case))
+        elif isinstance(node, tirx.Bind):
+            self.reads(node.value)
+            if self.depends_on_data(node.value):
+                self.loaded.add(_handle(node.var))
+        elif isinstance(node, tirx.BufferStore):
+            self.access(node.buffer, node.indices, self.store_bytes)
+            self.reads(node.value)
+        elif isinstance(node, tirx.Evaluate):
+            call = node.value
+            name = _call_name(call)
+            if name == "tirx.call_extern" and str(getattr(call.args[0], "value", "")) == OPERATION_MARKER:
+                self.operation = int(call.args[1].value)
+            else:
+                self.reads(call, LINE_BYTES if "cp_async" in name else self.load_bytes)
+
+    def around(self, decisive: tuple[Any, ...], bodies: tuple[Any, ...]) -> None:
+        """Statements under a condition or in a loop."""
+        for item in decisive:
+            self.reads(item)
+        doubtful = any(self.depends_on_data(item) for item in decisive)
+        self.doubt += doubtful
+        for body in bodies:
+            if body is not None:
+                self.statement(body)
+        self.doubt -= doubtful
+
+    def reads(self, expression: Any, period: int | None = None) -> None:
+        """Every load in an expression, and conditions around loads."""
+        loads: list[Any] = []
+        calls: list[Any] = []
+        if not isinstance(expression, ir.Expr):
+            return
+        tvm_ffi.structural_walk(expression, [(ir.TensorLoad, loads.append), (ir.Call, calls.append)])
+        for load in loads:
+            self.access(load.source, load.indices, period or self.load_bytes)
+        for call in calls:
+            if (
+                _call_name(call) == "tirx.if_then_else"
+                and any(_memory(load) for arm in call.args[1:] for load in _loads(arm))
+                and self.depends_on_data(call.args[0])
+            ):
+                self.data.add(self.operation)
+
+    def access(self, buffer: Any, indices: Any, period: int) -> None:
+        scope = str(buffer.ty.storage_scope) or "global"
+        if scope == "local":
+            return
+        if self.doubt or any(self.depends_on_data(item) for item in indices):
+            self.data.add(self.operation)
+            return
+        elements = (SHARED_BYTES if scope.startswith("shared") else period) // dtype_bytes(str(buffer.ty.dtype))
+        for item in indices:
+            for index in _arms(item):
+                self.places.setdefault((self.operation, str(index), elements), Place(self.operation, index, elements))
+
+    def depends_on_data(self, expression: Any) -> bool:
+        """Whether a value is read from memory or registers."""
+        if not isinstance(expression, ir.Expr):
+            return False
+        if _loads(expression):
+            return True
+        found: list[bool] = []
+        tvm_ffi.structural_walk(
+            expression, (tirx.Var, lambda var: found.append(True) if _handle(var) in self.loaded else None)
+        )
+        return bool(found)
+
+
+def _arms(index: Any) -> Iterator[Any]:
+    """What an index can be: both sides of a selection, the first element of a vector."""
+    if isinstance(index, tirx.Ramp):
+        yield from _arms(index.base)
+    elif isinstance(index, tirx.Select):
+        yield from _arms(index.true_value)
+        yield from _arms(index.false_value)
+    else:
+        yield index
+
+
+def _loads(expression: Any) -> list[Any]:
+    found: list[Any] = []
+    if isinstance(expression, ir.Expr):
+        tvm_ffi.structural_walk(expression, (ir.TensorLoad, found.append))
+    return found
+
+
+def _memory(load: Any) -> bool:
+    return str(load.source.ty.storage_scope) != "local"
+
+
+def _handle(variable: Any) -> int:
+    return int(variable.__chandle__())
+
+
+def _call_name(call: Any) -> str:
+    return str(getattr(getattr(call, "op", None), "name", ""))
+
+
+__all__ = ["Accesses", "Place", "accesses_of"]
