@@ -180,6 +180,19 @@ def test_nvidia_vectors_of_one_value() -> None:
     assert stores.total() == 2 * len(sizes)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "float8_e5m2"])
+def test_nvidia_functions(dtype: str) -> None:
+    """All functions of the language in one kernel; a power of narrow floats is not among them."""
+
+    def every(x: Any) -> Any:
+        names = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid")
+        total = sum((getattr(tirx, name)(x) for name in names[1:]), getattr(tirx, names[0])(x))
+        return tirx.pow(total, x) if dtype in ("float64", "float16") else total
+
+    kernel = nvidia.generate(elementwise("cuda:sm_80", [dtype], dtype, every))
+    assert kernel.resources.stack_bytes == 0 or dtype == "float64"
+
+
 def test_nvidia_bools_are_bytes() -> None:
     """Four bools are four bytes in memory, sixteen move at once."""
     for lanes, width in ((4, None), (16, ".128")):

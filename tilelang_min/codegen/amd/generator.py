@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tilelang_min.codegen import llvm_conversions
+from tilelang_min.codegen import llvm_conversions, llvm_float64
 from tilelang_min.codegen.amd import code_object, listing, matrix_helpers, patch, toolchain
 from tilelang_min.codegen.amd.llvm_text import print_llvm
 from tilelang_min.codegen.llvm_lines import attach_operations
@@ -54,7 +54,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     text = print_llvm(program)
     clock("print")
     patched = matrix_helpers.definitions(patch.patch_llvm(text, program, waves))
-    patched = llvm_conversions.definitions(patched, _CONVERSIONS[program.target.arch])
+    patched = llvm_conversions.definitions(llvm_float64.definitions(patched), _CONVERSIONS[program.target.arch])
     source = attach_operations(patched, program.operations, functions=[program.name])
     if OPERATION_MARKER in source:
         raise CodegenError(f"a marker of {program.name} is not written as expected")

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from tilelang_min.codegen import llvm_float64
 from tilelang_min.codegen.amd import matrix_helpers
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
@@ -49,7 +50,7 @@ def print_llvm(program: ThreadProgram) -> str:
     if tvm_ffi.get_global_func(_HOOK, allow_missing=True) is None:
         tvm_ffi.register_global_func(_HOOK, tvm_ffi.get_global_func("tvm.codegen.llvm.target_rocm"))
     target = Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0})
-    function = with_plain_types(program.function, _NEEDS)
+    function = llvm_float64.rewrite_calls(with_plain_types(program.function, _NEEDS))
     function = matrix_helpers.with_helper_calls(with_signed_powers(function), program.target).with_attr(
         {"global_symbol": program.name, "target": target, "calling_conv": 2, "tirx.is_global_func": True}
     )

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import re
 
+from tilelang_min.codegen import llvm_float64, storage
 from tilelang_min.codegen.amd import matrix_helpers
-from tilelang_min.codegen.storage import PREFIX
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram
 
@@ -42,7 +42,8 @@ _KERNEL = re.compile(
 _ARGUMENT = re.compile(r"ptr addrspace\(1\) (?:noalias )?(?:[a-z]\w* )*%(?P<name>[\w.]+)")
 _WORKGROUP = r'"amdgpu-flat-work-group-size"="1,\d+"'  # 256, or what a ROCm driver says
 _LDS = re.compile(
-    r"^(?P<name>@[\w.]+) = private addrspace\(3\) global \[(?P<count>\d+) x (?P<type>\w+)\] undef(?:, align \d+)?$", re.M
+    r"^(?P<name>@[\w.]+) = private addrspace\(3\) global \[(?P<count>\d+) x (?P<type>\w+)\] undef(?:, align \d+)?$",
+    re.M,
 )
 _TBAA = re.compile(r", !tbaa !\d+")
 _ALLOCA = re.compile(r"(?<= = )alloca (?P<type>[\w<> ]+), i32 (?P<count>\d+)(?=,)")
@@ -90,7 +91,7 @@ def _unexpected(what: str) -> CodegenError:
 
 def _refuse_external_functions(text: str, program: ThreadProgram) -> None:
     names = {m["name"] for m in _DECLARED.finditer(text)}
-    ours = ("llvm.", PREFIX, matrix_helpers.PREFIX)
+    ours = ("llvm.", storage.PREFIX, llvm_float64.PREFIX, matrix_helpers.PREFIX)
     unknown = sorted(n for n in names if not n.startswith(ours) and n != OPERATION_MARKER)
     if unknown:
         raise CodegenError(

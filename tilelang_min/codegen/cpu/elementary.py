@@ -51,6 +51,8 @@ def rewrite_calls(function: Any) -> Any:
         if not base.startswith(("float", "bfloat")):
             return call
         wide = f"float32x{lanes}" if lanes else "float32"
+        if base == "float64" and name in _NATIVE:
+            return call
         if base == "float32":
             arguments = list(call.args)
         elif base in ("float16", "bfloat16"):

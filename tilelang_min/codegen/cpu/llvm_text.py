@@ -9,7 +9,7 @@ TVM lowers and prints (``target.build.llvm`` without MakePackedAPI, optimisation
   hide instructions from the listing and leave undefined symbols), and stack probes, so that a stack that is too small is a
   fault at the guard page and never a write beyond it;
 * elementary functions and conversions get their definitions (:mod:`tilelang_min.codegen.cpu.elementary`,
-  :mod:`tilelang_min.codegen.llvm_conversions`).
+  :mod:`tilelang_min.codegen.llvm_float64`, :mod:`tilelang_min.codegen.llvm_conversions`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.codegen import llvm_conversions
+from tilelang_min.codegen import llvm_conversions, llvm_float64
 from tilelang_min.codegen.cpu import elementary
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
@@ -54,7 +54,8 @@ def print_llvm(program: ThreadProgram) -> str:
 
     machine = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0}
     target = Target(machine)
-    function = elementary.rewrite_calls(with_plain_types(program.function, _NEEDS))
+    function = llvm_float64.rewrite_calls(with_plain_types(program.function, _NEEDS))
+    function = elementary.rewrite_calls(function)
     function = function.with_attr({"target": target, "tirx.is_global_func": True, "global_symbol": program.name})
     try:
         module: Any = ir.IRModule.from_expr(function)
@@ -89,7 +90,7 @@ def own_text(text: str, arch: str, vector_bits: int) -> str:
     )
     text = _ATTRIBUTES.sub(rf"\1 {attributes}", text)
     features = () if arch == "x86-64-v2" else ("half",)
-    return llvm_conversions.definitions(elementary.definitions(text), features)
+    return llvm_conversions.definitions(llvm_float64.definitions(elementary.definitions(text)), features)
 
 
 def _array(match: re.Match[str]) -> str:

@@ -52,6 +52,7 @@ __forceinline__ unsigned __pack_half2(half x, half y) {
 }
 __forceinline__ half max(half a, half b) { return __hmax(a, b); }
 __forceinline__ half min(half a, half b) { return __hmin(a, b); }
+__forceinline__ half hpow(half a, half b) { return __float2half(powf(__half2float(a), __half2float(b))); }
 """,
     # The printer asks for it with every infinity or NaN.
     "math_constants": """\
