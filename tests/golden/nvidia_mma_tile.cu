@@ -23,6 +23,7 @@ __forceinline__ unsigned __pack_half2(half x, half y) {
 }
 __forceinline__ half max(half a, half b) { return __hmax(a, b); }
 __forceinline__ half min(half a, half b) { return __hmin(a, b); }
+__forceinline__ half hpow(half a, half b) { return __float2half(powf(__half2float(a), __half2float(b))); }
 #define tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(__d0, __d1, __d2, __d3, __a0, __a1, __a2, __a3, __b0, __b1, __c0, __c1, __c2, __c3) asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(__d0), "=f"(__d1), "=f"(__d2), "=f"(__d3) : "r"((uint32_t)(__a0)), "r"((uint32_t)(__a1)), "r"((uint32_t)(__a2)), "r"((uint32_t)(__a3)), "r"((uint32_t)(__b0)), "r"((uint32_t)(__b1)), "f"((float)(__c0)), "f"((float)(__c1)), "f"((float)(__c2)), "f"((float)(__c3)))
 #define tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x2_trans_shared__cta_b16(__r0, __r1, __p) asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {%0, %1}, [%2];" : "=r"(__r0), "=r"(__r1) : "r"((uint32_t)(__p)) : "memory")
 #define tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(__r0, __r1, __r2, __r3, __p) asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16 {%0, %1, %2, %3}, [%4];" : "=r"(__r0), "=r"(__r1), "=r"(__r2), "=r"(__r3) : "r"((uint32_t)(__p)) : "memory")
