@@ -20,6 +20,7 @@ through half repaired.  Markers are handled by :mod:`tilelang_min.codegen.llvm_l
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tilelang_min.codegen import llvm_float64, storage
 from tilelang_min.codegen.amd import matrix_helpers
@@ -171,4 +172,12 @@ def _shared_tiles(text: str, tiles: tuple[SharedBuffer, ...], number: int) -> st
         number += 1
     if new_names:
         text = re.sub(r"@shmem(?:\.\d+)?(?![\w.])", lambda m: new_names.get(m[0], m[0]), text)
-    return text + "".join(nodes)
+    return text + "".join(nodes) + _kept(new_names.values())
+
+
+def _kept(names: Iterable[str]) -> str:
+    """A list that keeps LLVM from splitting or shrinking tiles of which a kernel uses single elements only."""
+    uses = [f"ptr addrspacecast (ptr addrspace(3) {name} to ptr)" for name in names]
+    if not uses:
+        return ""
+    return f'@llvm.compiler.used = appending global [{len(uses)} x ptr] [{", ".join(uses)}], section "llvm.metadata"\n'
