@@ -180,6 +180,29 @@ def test_nvidia_vectors_of_one_value() -> None:
     assert stores.total() == 2 * len(sizes)
 
 
+def test_nvidia_named_vectors_computed_in_parts() -> None:
+    """A named vector of sixteen int8 and one of eight bfloat16, made and used where no printable type is wide enough."""
+    b = Build("cuda:sm_80", threads=32)
+    a_in, a_out = b.parameter("A", "int8", (512,)), b.parameter("B", "int8", (512,), "out")
+    c_in, c_out = b.parameter("C", "bfloat16", (256,)), b.parameter("D", "bfloat16", (256,), "out")
+    v, w = tirx.Var("v", "int8x16"), tirx.Var("w", "bfloat16x8")
+    four, eight = load(a_in, b.thread * 16, 16), load(c_in, b.thread * 8, 8)
+    zero = tirx.Broadcast(tirx.FloatImm("bfloat16", 0.0), 8)
+    program = b.program(
+        *(mark(1), tirx.Bind(v, four + four), store(a_out, v * v, b.thread * 16, 16)),
+        *(mark(2), tirx.Bind(w, tirx.Select(eight > zero, eight, zero)), store(c_out, w + w, b.thread * 8, 8)),
+    )
+    stores = opcodes(nvidia.generate(program), "STG")
+    assert stores.total() == 2
+    assert all(".128" in opcode for opcode in stores)
+    a, c = samples("int8", 512, np.random.default_rng(1)), samples("bfloat16", 256, np.random.default_rng(2))
+    outputs = simulate(program, {"A": a, "C": c}).outputs
+    assert np.array_equal(outputs["B"], (4 * a.astype(np.int32) ** 2).astype(np.int8))
+    wide = c.astype(np.float32)
+    with np.errstate(all="ignore"):
+        assert same(outputs["D"], 2 * np.where(wide > 0, wide, np.float32(0))).all()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "float8_e5m2"])
 def test_nvidia_functions(dtype: str) -> None:
     """All functions of the language in one kernel; a power of narrow floats is not among them."""

@@ -5,6 +5,7 @@ The forms here are those that work for each type; they are what lowering writes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tvm.script.tirx import ptx
 from type_programs import Build, barrier, i32, load, mark, store, tvm_name
 
 from tilelang_min.codegen import amd, nvidia
-from tilelang_min.program import ThreadProgram
+from tilelang_min.program import SharedBuffer, ThreadProgram
 from tilelang_min.program.dtypes import DATA_TYPES, numpy_dtype
 from tilelang_min.simulate import simulate
 from tilelang_min.targets import MatrixInstruction, resolve
@@ -141,6 +142,36 @@ def test_nvidia_operands_through_ldmatrix(target: str, dtype: str, c: str, trans
     assert sum("LDSM" in opcode for opcode in opcodes) == 2
     assert sum("MMA" in opcode for opcode in opcodes) == 1
     assert sum("LDGSTS" in opcode for opcode in opcodes) == (0 if target == "cuda:sm_75" else 2)
+
+
+@pytest.mark.parametrize("by_pointer", [True, False])
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool"])
+def test_nvidia_tiles_in_the_arena(dtype: str, by_pointer: bool) -> None:
+    """A view of dynamic shared memory, whose pointer is of the type in memory."""
+    b = Build("cuda:sm_80", threads=32)
+    source, out = b.parameter("A0", dtype, (256,)), b.parameter("B", dtype, (256,), "out")
+    arena = tirx.decl_buffer((65536,), "uint8", "arena", scope="shared.dyn", data_alignment=128)
+    kind = ir.PointerType(ir.PrimType(tvm_name(dtype)), "shared.dyn")
+    tile = tirx.decl_buffer((256,), tvm_name(dtype), "tile", scope="shared.dyn", data_alignment=128)
+    data = (
+        tirx.reinterpret(kind, arena.ptr_to([1024]))
+        if by_pointer
+        else tirx.call_intrin(kind, "tirx.handle_add_byte_offset", arena.data, 1024)
+    )
+    lanes = 8
+    at, other = b.thread * lanes, (31 - b.thread) * lanes
+    program = b.program(
+        *(tirx.AllocBuffer(arena), tirx.DeclBuffer(tile, data=data)),
+        *(mark(1), store(tile, load(source, at, lanes), at, lanes), barrier()),
+        *(mark(4), store(out, load(tile, other, lanes), at, lanes)),
+    )
+    listed = SharedBuffer("tile", dtype, (256,), 1, 1024, 256 * DATA_TYPES[dtype].size)
+    program = replace(program, shared=(listed,), shared_bytes_dynamic=65536)
+    given = (np.arange(256) % 100).astype(numpy_dtype(dtype))
+    found = simulate(program, {"A0": given}).outputs["B"]
+    assert np.array_equal(found.reshape(32, lanes), given.reshape(32, lanes)[::-1])
+    kernel = nvidia.generate(program)
+    assert sum("LDS" in i.opcode for i in kernel.listing.instructions) == 1
 
 
 def amd_tile(target: str, each: MatrixInstruction) -> ThreadProgram:
