@@ -137,7 +137,7 @@ def test_nvidia_matrix_instructions(arch: str) -> None:
     assert belongs.count(3) == len(belongs)
 
 
-@pytest.mark.parametrize("arch", NVIDIA)
+@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_89", "sm_120a"])  # instructions differ from sm_80 and sm_89 on
 def test_nvidia_conversions(arch: str) -> None:
     kernel = nvidia.generate(conversions(f"cuda:{arch}", 4, 256))
     assert kernel.resources.stack_bytes == 0
