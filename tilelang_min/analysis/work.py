@@ -40,7 +40,7 @@ from tilelang_min.ir.reducing import accumulator_type
 from tilelang_min.program.dtypes import dtype_bytes
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
-_CALLS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
+_CALLS = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
 
 
 def flops(program: TileProgram) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.frontend.statements import StatementParser
-from tilelang_min.frontend.values import Access, as_expression, constant, dtype_of, is_expression
+from tilelang_min.frontend.values import Access, Variable, as_expression, constant, dtype_of, is_expression
 from tilelang_min.ir.expressions import bind_range, simplify
 from tilelang_min.ir.nodes import Assign, Conditional, Loop, Parallel, Statement
 from tilelang_min.language import Construct
@@ -37,7 +37,9 @@ class BodyParser(StatementParser):
         elif isinstance(node, ast.AugAssign):
             self.augmented(node, out)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            out.append(self.call(node.value))
+            made = self.call(node.value)
+            if made is not None:
+                out.append(made)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return
         else:
@@ -55,10 +57,13 @@ class BodyParser(StatementParser):
             for statement in node.body if number else node.orelse:
                 self.statement(statement, out)
             return
-        if self.reads(condition):
+        if any(self.buffer_of(var).scope != "local" for var in self.reads(condition)):
             raise self.error(
-                node.test, "an if on tile elements differs between threads", "use T.if_then_else inside T.Parallel"
+                node.test,
+                "an if on tile elements differs between threads",
+                "use T.if_then_else inside T.Parallel, or keep one element for all threads in a T.alloc_var",
             )
+        self.note_reads(node.test, condition)
         operation = self.operation(node, "loop", f"if {self.source.segment(node.test)}", (), ())
         with self.inside(operation):
             out.append(Conditional(operation, condition, self.scoped(node.body), self.scoped(node.orelse)))
@@ -85,7 +90,7 @@ class BodyParser(StatementParser):
             out.append(self.parallel(node, call))
             return
         kind = (
-            {"Pipelined": "pipelined", "unroll": "unroll"}.get(function.name, "serial")
+            {"Pipelined": "pipelined", "unroll": "unroll", "vectorized": "unroll"}.get(function.name, "serial")
             if isinstance(function, Construct)
             else "serial"
         )
@@ -122,9 +127,13 @@ class BodyParser(StatementParser):
         out.append(Loop(operation, variable, start, extent, kind, body, max(1, stages)))
 
     def parallel(self, node: ast.For, call: ast.Call) -> Parallel:
-        """An element-wise nest."""
+        """An element-wise nest; a loop over T.vectorized that is all of its body adds a dimension."""
         extents = tuple(self.evaluator.integer(argument, "an extent of T.Parallel", 1) for argument in call.args)
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        inner = self.vectorized(node)
+        if inner is not None:
+            extents = (*extents, self.evaluator.integer(inner.iter.args[0], "an extent of T.vectorized", 1))  # type: ignore[attr-defined]
+            targets = [*targets, inner.target]
         if len(targets) != len(extents) or call.keywords:
             raise self.error(
                 node,
@@ -140,7 +149,7 @@ class BodyParser(StatementParser):
         body: list[Statement] = []
         with self.inside(operation):
             self.parallel_operation = operation
-            for statement in node.body:
+            for statement in (node if inner is None else inner).body:
                 self.parallel_statement(statement, body)
             self.parallel_operation = None
         self.evaluator.frames.pop()
@@ -155,10 +164,26 @@ class BodyParser(StatementParser):
         self.set_buffers(operation, tuple(sorted(reads)), tuple(sorted(writes)))
         return Parallel(operation, variables, extents, assigns)
 
+    def vectorized(self, node: ast.For) -> ast.For | None:
+        """The loop over T.vectorized(n) that is the whole body of a nest, or None."""
+        inner = node.body[0]
+        if len(node.body) > 1 or not isinstance(inner, ast.For) or not isinstance(inner.iter, ast.Call):
+            return None
+        function = self.evaluator.raw(inner.iter.func)
+        if not isinstance(function, Construct) or function.name != "vectorized":
+            return None
+        if len(inner.iter.args) != 1 or inner.iter.keywords:
+            raise self.error(inner.iter, "T.vectorized takes one extent", f"write {function.signature}")
+        return inner
+
     def parallel_statement(self, node: ast.stmt, body: list[Statement]) -> None:
         """One statement of an element-wise nest: an assignment, or an ``if`` that is decided now."""
         if isinstance(node, ast.For):
-            raise self.error(node, "loops inside T.Parallel are not supported", "put the loop around T.Parallel")
+            raise self.error(
+                node,
+                "loops inside T.Parallel are not supported",
+                "put the loop around T.Parallel; T.vectorized may be all of its body",
+            )
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
             raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
         if isinstance(node, ast.If):
@@ -198,10 +223,16 @@ class BodyParser(StatementParser):
             raise self.error(node, "this kind of assignment is not part of the tile language")
 
     def augmented(self, node: ast.AugAssign, out: list[Statement]) -> None:
-        """``tile[i, j] += value``."""
+        """``tile[i, j] += value``, ``variable += value``."""
+        if isinstance(node.target, ast.Name) and self.variable(node.target.id) is not None:
+            whole = ast.copy_location(ast.BinOp(left=node.target, op=node.op, right=node.value), node)
+            self.bind_name(ast.copy_location(ast.Assign(targets=[node.target], value=whole), node), out)
+            return
         if not isinstance(node.target, ast.Subscript):
             raise self.error(
-                node, "names are bound once and cannot be updated", "update an element of a tile: x[0] += value"
+                node,
+                "names are bound once and cannot be updated",
+                "make it with T.alloc_var(dtype), or update an element: x[0] += value",
             )
         operation = ast.copy_location(ast.BinOp(left=node.target, op=node.op, right=node.value), node)
         self.store(node, self.evaluator.raw(node.target), self.evaluator.value(operation), out)
@@ -215,20 +246,44 @@ class BodyParser(StatementParser):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
         out.append(self.assign(node, access.buffer, self.evaluator.element(target, access), value))
 
+    def variable(self, name: str) -> Variable | None:
+        """What ``T.alloc_var`` bound to a name, if it did."""
+        for frame in reversed(self.evaluator.frames):
+            if name in frame:
+                value = frame[name]
+                return value if isinstance(value, Variable) else None
+        return None
+
+    def allocate_variable(self, node: ast.Call, function: Construct, name: str, out: list[Statement]) -> Variable:
+        """``T.alloc_var(dtype, init=None)``."""
+        given = self.arguments(node, function, ("dtype", "init"), 1)
+        buffer = self.buffer(node, self.unique(name), (1,), self.evaluator.dtype(given["dtype"]), "local")
+        if "init" in given:
+            out.append(self.assign(node, buffer, (as_expression(0),), self.evaluator.value(given["init"])))
+        return Variable(buffer)
+
     def bind_name(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
         """Bind a name: a new tile, a constant, an expression; a value read from tiles is kept in a register."""
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if not isinstance(target, ast.Name) or node.value is None:
             raise self.error(node, "an assignment has one name and a value")
+        changed = self.variable(target.id)
+        if changed is not None:
+            self.store(node, Access(changed.buffer, (0,)), self.evaluator.value(node.value), out)
+            return
         for frame in self.evaluator.frames[1:-1]:
             if target.id in frame and len(self.evaluator.frames) > 2:
                 raise self.error(
                     node,
                     f"{target.id!r} is bound outside this block and cannot be bound again",
-                    f"use another name, or keep a changing value in a tile: {target.id} = T.alloc_local((1,), dtype)",
+                    f"use another name, or keep a changing value in a tile: {target.id} = T.alloc_var(dtype)",
                 )
         if isinstance(node.value, ast.Call):
             function = self.evaluator.raw(node.value.func)
+            if isinstance(function, Construct) and function.kind == "variable":
+                made = self.allocate_variable(node.value, function, _ascii(target.id), out)
+                self.evaluator.bind(target.id, made)
+                return
             if isinstance(function, Construct) and function.kind == "alloc":
                 self.evaluator.bind(target.id, self.allocate(node.value, function, _ascii(target.id)))
                 return

@@ -14,6 +14,7 @@ from tilelang_min.frontend.operators import Operators
 from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import (
     Access,
+    Variable,
     as_expression,
     common_type,
     constant,
@@ -32,6 +33,11 @@ _UNARY_MATH = {
     "log": tirx.log,
     "sqrt": tirx.sqrt,
     "rsqrt": tirx.rsqrt,
+    "tanh": tirx.tanh,
+    "sigmoid": tirx.sigmoid,
+    "log2": tirx.log2,
+    "floor": tirx.floor,
+    "ceil": tirx.ceil,
     "abs": tirx.abs,
 }
 
@@ -176,7 +182,8 @@ class Evaluator(Operators):
         return node.value
 
     def _eval_Name(self, node: ast.Name) -> Any:
-        return self.lookup(node)
+        value = self.lookup(node)
+        return Access(value.buffer, (0,)) if isinstance(value, Variable) else value
 
     def _eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.raw(element) for element in node.elts)
@@ -254,7 +261,11 @@ class Evaluator(Operators):
         function = self.raw(node.func)
         if isinstance(function, Construct):
             if function.kind != "math":
-                place = {"alloc": "on the right of an assignment", "loop": "as the iterable of a for loop"}
+                place = {
+                    "alloc": "on the right of an assignment",
+                    "variable": "on the right of an assignment",
+                    "loop": "as the iterable of a for loop",
+                }
                 raise self.error(
                     node,
                     f"T.{function.name} cannot be used inside an expression",
@@ -284,7 +295,7 @@ class Evaluator(Operators):
         arguments = list(node.args)
         if node.keywords:
             raise self.error(node, f"T.{function.name} takes no keyword arguments", f"write {function.signature}")
-        expected = {"if_then_else": 3, "max": 2, "min": 2, "cast": 2}.get(function.name, 1)
+        expected = {"if_then_else": 3, "max": 2, "min": 2, "cast": 2, "pow": 2}.get(function.name, 1)
         if len(arguments) != expected:
             raise self.error(
                 node,
@@ -302,6 +313,8 @@ class Evaluator(Operators):
             if not any(is_expression(value) for value in values):
                 return (max if function.name == "max" else min)(values)
             return (tirx.Max if function.name == "max" else tirx.Min)(*common_type(*values))
+        if function.name == "pow":
+            return self._power(node, *values)
         operand = as_expression(values[0], None if is_expression(values[0]) else "float32")
         if function.name != "abs" and not dtype_of(operand).startswith("float"):
             raise self.error(

@@ -104,18 +104,24 @@ class Operators:
             return tirx.Div(left, right)
         return function(left, right)
 
-    def _power(self, node: ast.BinOp, base: Any, exponent: Any) -> Any:
+    def _power(self, node: ast.AST, base: Any, exponent: Any) -> Any:
+        """``x ** y`` and ``T.pow(x, y)``; small whole powers are products."""
+        if not is_expression(base) and not is_expression(exponent):
+            return base**exponent
         number = constant(exponent)
         if isinstance(number, int) and 1 <= number <= 8:
             result = base
             for _ in range(number - 1):
                 result = result * base
             return result
-        raise self.error(
-            node,
-            "only powers with a constant exponent from 1 to 8 are supported",
-            "write x ** y as T.exp(y * T.log(x))",
-        )
+        base, exponent = common_type(base, exponent)
+        if not dtype_of(base).startswith("float"):
+            raise self.error(
+                node,
+                "powers of integers need a constant exponent from 1 to 8",
+                "use T.cast(x, 'float32') ** y",
+            )
+        return tirx.pow(base, exponent)
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):

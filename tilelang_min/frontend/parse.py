@@ -101,6 +101,7 @@ class KernelParser(BodyParser):
             body=body,
             operations=tuple(self.operations),
             location=self.source.location(function),
+            panel=self.panel,
             sources={self.source.file: _whole_file(self.source, text)},
         )
 

@@ -64,7 +64,9 @@ def _tile(parser: StatementParser, node: ast.expr, what: str) -> Region:
         scope = {"global": "in global memory", "local": "local to each thread"}
         is_what = f"{buffer.name} is {scope[buffer.scope]}" if isinstance(buffer, Buffer) else "this is no tile"
         raise parser.error(
-            node, f"{what} must be a fragment or a shared tile, {is_what}", "T.copy it into a fragment first"
+            node,
+            f"{what} must be a fragment or a shared tile, {is_what}",
+            "T.copy it into a fragment first" if what.startswith("the tile") else "allocate it with T.alloc_fragment",
         )
     region = tile_region(parser.evaluator, node, what, len(buffer.shape))
     if buffer.scope == "fragment" and region.extents != buffer.shape:

@@ -36,6 +36,7 @@ class StatementParser:
         self.operations: list[TileOperation] = []
         self.parents: list[int] = []
         self.parallel_operation: int | None = None
+        self.panel: tuple[int, str] | None = None
         self.local_uses: list[LocalUse] = []
         self.analyzer = Analyzer()  # knows the ranges of block and loop indices
         self._names: set[str] = {"bx", "by", "bz"}
@@ -120,8 +121,8 @@ class StatementParser:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def call(self, node: ast.Call) -> Statement:
-        """A tile statement."""
+    def call(self, node: ast.Call) -> Statement | None:
+        """A tile statement; None for one that only says how the kernel runs."""
         function = self.evaluator.raw(node.func)
         if not isinstance(function, Construct) or function.kind != "statement":
             hint = (
@@ -130,6 +131,9 @@ class StatementParser:
                 else "use T.copy, T.gemm, T.fill, T.clear or T.reduce_sum"
             )
             raise self.error(node, f"{self.source.segment(node.func)} is not a tile statement", hint)
+        if function.name == "use_swizzle":
+            self.use_swizzle(node, function)
+            return None
         if function.name.startswith("reduce_"):
             return reduction(self, node, function)
         method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]
@@ -154,6 +158,16 @@ class StatementParser:
         if missing:
             raise self.error(node, f"T.{function.name} needs {', '.join(missing)}", f"write {function.signature}")
         return given
+
+    def use_swizzle(self, node: ast.Call, function: Construct) -> None:
+        """``T.use_swizzle(panel_size, order="row", enable=True)``."""
+        given = self.arguments(node, function, ("panel_size", "order", "enable"), 1)
+        panel = self.evaluator.integer(given["panel_size"], "panel_size", 1)
+        order = self.evaluator.raw(given["order"]) if "order" in given else "row"
+        if order not in ("row", "column"):
+            raise self.error(given["order"], f"{order!r} is no order of blocks", "use 'row' or 'column'")
+        if self.evaluator.flag(given["enable"], "enable") if "enable" in given else True:
+            self.panel = (panel, order)
 
     def copy(self, node: ast.Call, function: Construct) -> Statement:
         """``T.copy(source, target)``."""

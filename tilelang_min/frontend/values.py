@@ -26,6 +26,13 @@ class Access:
         return any(isinstance(index, tuple) for index in self.indices)
 
 
+@dataclass(frozen=True)
+class Variable:
+    """A name made by ``T.alloc_var``: assigning to it changes its value.  ``buffer`` is a local tile of one element."""
+
+    buffer: Buffer
+
+
 def is_expression(value: Any) -> bool:
     """Whether ``value`` is a TVM expression (not a Python number and not a buffer)."""
     return isinstance(value, ir.Expr) and not tirx.is_buffer_var(value)

@@ -193,6 +193,7 @@ class TileProgram:
     """A kernel in tiles: parameters, grid, threads, tiles, and statements in order.
 
     ``block_variables`` are (bx, by, bz).  ``stages`` says how many copies a shared buffer has (by name; absent: one).
+    ``panel`` (size, ``row`` or ``column``): a GPU starts blocks in panels of that many rows (columns) of the grid.
     """
 
     name: str
@@ -206,6 +207,7 @@ class TileProgram:
     location: SourceLocation
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     stages: dict[str, int] = field(default_factory=dict)
+    panel: tuple[int, str] | None = None
 
     def buffer_of(self, var: Any) -> Buffer:
         """The buffer that a TVM buffer variable stands for."""

@@ -21,18 +21,23 @@ abs = CONSTRUCTS["abs"]
 alloc_fragment = CONSTRUCTS["alloc_fragment"]
 alloc_local = CONSTRUCTS["alloc_local"]
 alloc_shared = CONSTRUCTS["alloc_shared"]
+alloc_var = CONSTRUCTS["alloc_var"]
 cast = CONSTRUCTS["cast"]
+ceil = CONSTRUCTS["ceil"]
 clear = CONSTRUCTS["clear"]
 copy = CONSTRUCTS["copy"]
 exp = CONSTRUCTS["exp"]
 exp2 = CONSTRUCTS["exp2"]
 fill = CONSTRUCTS["fill"]
+floor = CONSTRUCTS["floor"]
 gemm = CONSTRUCTS["gemm"]
 if_then_else = CONSTRUCTS["if_then_else"]
 infinity = CONSTRUCTS["infinity"]
 log = CONSTRUCTS["log"]
+log2 = CONSTRUCTS["log2"]
 max = CONSTRUCTS["max"]
 min = CONSTRUCTS["min"]
+pow = CONSTRUCTS["pow"]
 reduce_absmax = CONSTRUCTS["reduce_absmax"]
 reduce_abssum = CONSTRUCTS["reduce_abssum"]
 reduce_max = CONSTRUCTS["reduce_max"]
@@ -40,8 +45,12 @@ reduce_min = CONSTRUCTS["reduce_min"]
 reduce_sum = CONSTRUCTS["reduce_sum"]
 rsqrt = CONSTRUCTS["rsqrt"]
 serial = CONSTRUCTS["serial"]
+sigmoid = CONSTRUCTS["sigmoid"]
 sqrt = CONSTRUCTS["sqrt"]
+tanh = CONSTRUCTS["tanh"]
 unroll = CONSTRUCTS["unroll"]
+use_swizzle = CONSTRUCTS["use_swizzle"]
+vectorized = CONSTRUCTS["vectorized"]
 
 __all__ = [
     "CONSTRUCTS",
@@ -56,8 +65,10 @@ __all__ = [
     "alloc_fragment",
     "alloc_local",
     "alloc_shared",
+    "alloc_var",
     "bool_",
     "cast",
+    "ceil",
     "ceildiv",
     "clear",
     "copy",
@@ -67,13 +78,16 @@ __all__ = [
     "fill",
     "float16",
     "float32",
+    "floor",
     "gemm",
     "if_then_else",
     "infinity",
     "int32",
     "log",
+    "log2",
     "max",
     "min",
+    "pow",
     "prim_func",
     "reduce_absmax",
     "reduce_abssum",
@@ -82,9 +96,13 @@ __all__ = [
     "reduce_sum",
     "rsqrt",
     "serial",
+    "sigmoid",
     "sqrt",
+    "tanh",
     "uint32",
     "unroll",
+    "use_swizzle",
+    "vectorized",
 ]
 
 

@@ -33,6 +33,8 @@ CONSTRUCTS = _table(
     ("alloc_shared", "alloc", "T.alloc_shared(shape, dtype)"),
     ("alloc_fragment", "alloc", "T.alloc_fragment(shape, dtype)"),
     ("alloc_local", "alloc", "T.alloc_local(shape, dtype)"),
+    ("alloc_var", "variable", "T.alloc_var(dtype, init=None)"),
+    ("use_swizzle", "statement", "T.use_swizzle(panel_size, order='row', enable=True)"),
     ("copy", "statement", "T.copy(source, target)"),
     ("clear", "statement", "T.clear(buffer)"),
     ("fill", "statement", "T.fill(buffer, value)"),
@@ -46,6 +48,7 @@ CONSTRUCTS = _table(
     ("Pipelined", "loop", "for k in T.Pipelined(n, num_stages=2)"),
     ("serial", "loop", "for k in T.serial(n)"),
     ("unroll", "loop", "for k in T.unroll(n)"),
+    ("vectorized", "loop", "for v in T.vectorized(n)"),
     ("if_then_else", "math", "T.if_then_else(condition, a, b)"),
     ("cast", "math", "T.cast(value, dtype)"),
     ("max", "math", "T.max(a, b)"),
@@ -56,15 +59,21 @@ CONSTRUCTS = _table(
     ("sqrt", "math", "T.sqrt(x)"),
     ("rsqrt", "math", "T.rsqrt(x)"),
     ("abs", "math", "T.abs(x)"),
+    ("tanh", "math", "T.tanh(x)"),
+    ("sigmoid", "math", "T.sigmoid(x)"),
+    ("log2", "math", "T.log2(x)"),
+    ("floor", "math", "T.floor(x)"),
+    ("ceil", "math", "T.ceil(x)"),
+    ("pow", "math", "T.pow(x, y)"),
     ("infinity", "math", "T.infinity(dtype)"),
 )
 
 PLANNED = {
     name: "see the roadmap in docs/language.md"
     for name in (
-        "alloc_var alloc_buffer annotate_layout atomic_add atomic_max atomic_min Buffer const copy_async cumsum "
+        "alloc_buffer annotate_layout atomic_add atomic_max atomic_min Buffer const copy_async cumsum "
         "device_assert dynamic empty gemm_warp grid init macro Persistent print "
-        "reshape sigmoid store sync sync_threads symbolic tanh transpose use_swizzle vectorized view "
+        "reshape store sync sync_threads symbolic transpose view "
         "zeros GemmWarpPolicy"
     ).split()
 }

@@ -10,7 +10,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import bind_range, index, replace_loads, simplify
+from tilelang_min.ir.expressions import bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
@@ -69,6 +69,13 @@ class Context:
             return
         with self.analyzer.constraint_scope(condition):
             yield
+
+    def condition(self, condition: Expr) -> tuple[Any, Any]:
+        """A branch's condition in the thread program, and what may be assumed inside: nothing where it reads a variable, which
+        may change there."""
+        if loads(condition):
+            return replace_loads(condition, self.read({})), None
+        return condition, condition
 
     @contextmanager
     def nested(self) -> Iterator[list[Any]]:

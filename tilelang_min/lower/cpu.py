@@ -95,11 +95,12 @@ def _statement(context: Context, statement: Statement) -> None:
         )
         context.mark(statement.operation)
     elif isinstance(statement, Conditional):
-        with context.assuming(statement.condition), context.nested() as then:
+        condition, known = context.condition(statement.condition)
+        with context.assuming(known), context.nested() as then:
             _block(context, statement.then)
         with context.nested() as otherwise:
             _block(context, statement.otherwise)
-        context.emit(tirx.IfThenElse(statement.condition, sequence(then), sequence(otherwise) if otherwise else None))
+        context.emit(tirx.IfThenElse(condition, sequence(then), sequence(otherwise) if otherwise else None))
         context.mark(statement.operation)
     elif not isinstance(statement, Barrier):  # one thread runs the block: nothing to wait for
         raise TypeError(f"no lowering for {type(statement).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tvm_ffi
 from tvm import ir, tirx
 from tvm.script.tirx import ptx
 
@@ -51,11 +52,11 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
             context.storage[buffer.name] = context.registers(buffer.name, buffer.dtype, buffer.elements)
     context.mark(0)
     _block(context, layouts, program.body)
-    body: Any = sequence([*context.allocations, *context.take()])
+    launched, body = _rasterised(context, sequence([*context.allocations, *context.take()]))
     axes = [("threadIdx.x", context.thread, program.threads)]
     axes += [
         (f"blockIdx.{axis}", variable, extent)
-        for axis, variable, extent in zip("zyx", reversed(program.block_variables), reversed(program.grid), strict=True)
+        for axis, variable, extent in zip("zyx", reversed(launched), reversed(program.grid), strict=True)
     ]
     for tag, variable, extent in axes:
         iterator = tirx.IterVar(ir.Range(0, extent), variable, tirx.IterVar.ThreadIndex, tag)
@@ -73,6 +74,34 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         shared_bytes_dynamic=context.shared_bytes_dynamic,
         operations=program.operations,
     )
+
+
+def _rasterised(context: Context, body: Any) -> tuple[tuple[Any, Any, Any], Any]:
+    """The variables that are launched, and the body in terms of them.
+
+    With ``T.use_swizzle`` blocks that start together share rows or columns of the grid: for panels of p rows of a grid gx wide::
+
+        panel = block // (p * gx);  place = block % (p * gx);  rows = min(p, gy - panel * p)
+        bx = place // rows;  by = panel * p + place % rows
+    """
+    program = context.program
+    bx, by, bz = program.block_variables
+    gx, gy, _ = program.grid
+    if program.panel is None or gx == 1 or gy == 1:
+        return (bx, by, bz), body
+    px, py = (tirx.Var(context.fresh(f"blockIdx_{axis}"), "int32") for axis in "xy")
+    size, order = program.panel
+    (along, length), (across, extent) = ((bx, gx), (by, gy)) if order == "row" else ((by, gy), (bx, gx))
+    size = min(size, extent)
+    block = py * gx + px
+    panel, place = block // (size * length), block % (size * length)
+    rows = size if extent % size == 0 else tirx.Min(size, extent - panel * size)
+    replaced = {along: tirx.floordiv(place, rows), across: panel * size + tirx.floormod(place, rows)}
+
+    def replace(variable: Any) -> Any:
+        return next((value for old, value in replaced.items() if variable.same_as(old)), variable)
+
+    return (px, py, bz), tvm_ffi.structural_map(body, (tirx.Var, replace))
 
 
 def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]) -> None:
@@ -93,11 +122,12 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         _loop(context, layouts, statement)
     elif isinstance(statement, Conditional):
         context.mark(statement.operation)
-        with context.assuming(statement.condition), context.nested() as then:
+        condition, known = context.condition(statement.condition)
+        with context.assuming(known), context.nested() as then:
             _block(context, layouts, statement.then)
         with context.nested() as otherwise:
             _block(context, layouts, statement.otherwise)
-        context.emit(tirx.IfThenElse(statement.condition, sequence(then), sequence(otherwise) if otherwise else None))
+        context.emit(tirx.IfThenElse(condition, sequence(then), sequence(otherwise) if otherwise else None))
         context.mark(statement.operation)
     elif isinstance(statement, Barrier):
         context.mark(statement.operation)

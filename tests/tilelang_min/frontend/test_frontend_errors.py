@@ -17,6 +17,49 @@ from tilelang_min.language import PrimFunc
 BODIES: dict[str, tuple[str, str, str]] = {
     # -- names and constructs --------------------------------------------------------------------------------
     "misspelt construct": ("«T.copi(A[0, 0], S)", "the tile language has no T.copi; did you mean T.copy?", ""),
+    "dimension that is not there": (
+        "T.reduce_sum(F, G, dim=«2)",
+        "F has 2 dimensions, there is no dimension 2",
+        "use dim=-2 to 1",
+    ),
+    "result of the wrong shape": (
+        "V = T.alloc_fragment((bn,), 'float32')\nT.reduce_max(F, «V, dim=1)",
+        "reducing dimension 1 of F (16, 32) gives (16,), V is (32,)",
+        "allocate V with shape (16,) or (16, 1)",
+    ),
+    "reduction of a tensor": (
+        "T.reduce_sum(«A, x)",
+        "the tile of T.reduce_sum must be a fragment or a shared tile, A is in global memory",
+        "T.copy it into a fragment first",
+    ),
+    "reduction into a local tile": (
+        "T.reduce_sum(F, «x)",
+        "the result of T.reduce_sum must be a fragment or a shared tile, x is local to each thread",
+        "allocate it with T.alloc_fragment",
+    ),
+    "reduction of a slice of a fragment": (
+        "R = T.alloc_fragment((8,), 'float32')\nT.reduce_sum(«F[0:8, :], R)",
+        "must be a whole fragment, not a slice of one",
+        "copy the slice through a shared tile",
+    ),
+    "reduction of a number": ("T.reduce_sum(«3, x)", "must be a fragment or a shared tile, this is no tile", ""),
+    "unknown argument of a reduction": (
+        "«T.reduce_sum(F, x, axis=1)",
+        "T.reduce_sum has no argument 'axis'",
+        "T.reduce_sum(buffer, out, dim=-1, clear=True)",
+    ),
+    "condition on an element": (
+        "if «S[0, 0] > 0.0:\n    T.clear(S)",
+        "an if on tile elements differs between threads",
+        "keep one element for all threads in a T.alloc_var",
+    ),
+    "variable in an expression": (
+        "x[0] = 1 + «T.alloc_var('float32')",
+        "T.alloc_var cannot be used inside an expression",
+        "on the right of an assignment",
+    ),
+    "panel of no blocks": ("T.use_swizzle(«0)", "panel_size is 0, it must be at least 1", ""),
+    "panel in an unknown order": ("T.use_swizzle(4, order=«'rows')", "'rows' is no order of blocks", "'row' or 'column'"),
     "planned construct": (
         "«T.atomic_add(F, G)",
         "T.atomic_add is part of the language but not supported by this version",
@@ -60,17 +103,17 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "updated name": (
         "y = 3\n«y += 1",
         "names are bound once and cannot be updated",
-        "update an element of a tile: x[0] += value",
+        "make it with T.alloc_var(dtype), or update an element: x[0] += value",
     ),
     "name rebound in a loop": (
         "y = 3\nfor k in T.serial(3):\n    «y = k",
         "'y' is bound outside this block and cannot be bound again",
-        "y = T.alloc_local((1,), dtype)",
+        "y = T.alloc_var(dtype)",
     ),
     "name rebound in a branch": (
         "y = 3\nif bx > 0:\n    «y = 4",
         "'y' is bound outside this block and cannot be bound again",
-        "T.alloc_local",
+        "T.alloc_var",
     ),
     "slice assigned": (
         "«S[0:4, 0:4] = 0.0",
@@ -356,10 +399,10 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "/ on integers would give a float",
         "use // for whole numbers or T.cast(x, 'float32')",
     ),
-    "fractional power": (
-        "x[0] = «S[0, 0] ** 0.5",
-        "only powers with a constant exponent from 1 to 8 are supported",
-        "T.exp(y * T.log(x))",
+    "power of an integer": (
+        "x[0] = «T.pow(bx, 9)",
+        "powers of integers need a constant exponent from 1 to 8",
+        "use T.cast(x, 'float32') ** y",
     ),
     "bitwise not": ("x[0] = «~bx", "operator ~ is not part of the tile language", ""),
     "membership": ("x[0] = «bx in (1, 2)", "comparison In is not part of the tile language", ""),
@@ -382,6 +425,7 @@ SHAPE_ERRORS = {
     "copy that does not fit", "copy of another rank", "start of another rank", "empty slice", "slice beyond a tile",
     "slice that leaves a tile", "start that leaves a tile", "product that does not fit", "product of another rank",
     "product with a transpose that does not fit", "product that may leave a tile", "shape of floats",
+    "dimension that is not there", "result of the wrong shape",
 }  # fmt: skip
 
 MODULES: dict[str, tuple[str, str, str]] = {
@@ -579,5 +623,5 @@ def test_constructs_outside_of_a_kernel() -> None:
         T.copy(1, 2)
     with pytest.raises(AttributeError, match=r"the tile language has no T\.copi; did you mean T\.copy\?"):
         T.copi
-    with pytest.raises(AttributeError, match=r"T\.alloc_var is part of the language but not supported"):
-        T.alloc_var
+    with pytest.raises(AttributeError, match=r"T\.atomic_add is part of the language but not supported"):
+        T.atomic_add

@@ -1,0 +1,52 @@
+"""The row-wise kernels of ``workloads/``, at small ragged shapes, against their own references."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+KERNELS = Path(__file__).parents[3] / "workloads" / "kernels"
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"workload_{name}", KERNELS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CASES = {
+    "rows": ("softmax", "rows", "reference", {}),
+    "online": ("softmax", "online", "reference", {"block_N": 128}),
+    "rmsnorm": ("rmsnorm", "rmsnorm", "reference", {}),
+    "row_absmax": ("reductions", "row_absmax", "row_absmax_reference", {"block_N": 64}),
+    "column_sums": ("reductions", "column_sums", "column_sums_reference", {"block_M": 8, "block_N": 64}),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "hip:gfx90a"])
+@pytest.mark.parametrize("case", CASES)
+def test_kernel(case: str, target: str) -> None:
+    module, factory, reference, options = CASES[case]
+    loaded = load(module)
+    kernel = getattr(loaded, factory).for_target(target)(10, 300, **options)
+    generator = np.random.default_rng(3)
+    arrays = [
+        generator.standard_normal(p.shape).astype(p.dtype) if p.access == "in" else np.full(p.shape, np.nan, p.dtype)
+        for p in kernel.parameters
+    ]
+    inputs = [array for array, p in zip(arrays, kernel.parameters, strict=True) if p.access == "in"]
+    if target == "cpu":
+        kernel(*arrays)
+        made = arrays[-1]
+    else:
+        made = kernel.simulate(*arrays).outputs[kernel.parameters[-1].name]
+    np.testing.assert_allclose(made, getattr(loaded, reference)(*inputs), rtol=1e-5, atol=1e-6)
+    if target != "cpu":
+        assert kernel.listing.attributed_fraction >= 0.95
