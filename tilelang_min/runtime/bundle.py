@@ -18,8 +18,10 @@ import io
 import json
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,6 +176,10 @@ class Bundle:
         return target
 
 
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, NotImplementedError)
+"""What reading a damaged zip file raises, depending on where the damage is."""
+
+
 def _record(data: bytes) -> dict[str, Any]:
     """The content of ``kernel.json``; ValueError when it is no object."""
     record = json.loads(data)
@@ -198,7 +204,7 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
         raise BundleError(
             f"there is no bundle at {place}", remedy="give a directory or a .tlk file that kernel.save() wrote"
         ) from error
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, *_DAMAGE) as error:
         raise BundleError(
             f"{place} is not a bundle or is damaged: {error}", remedy="compile the kernel again and save it anew"
         ) from error
