@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.analysis.blocks import classify
+from tilelang_min.driver.emitted import check_emitted
 from tilelang_min.driver.kernel import Analysis, random_arguments
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 
 def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
-    return analyse_program(kernel._program, args)
+    analysis = analyse_program(kernel._program, args)
+    if kernel.target.kind != "hip":
+        return analysis
+    counts, notes = check_emitted(analysis.counts, kernel.listing.instructions, kernel.operations)
+    return replace(analysis, counts=counts, notes=(*analysis.notes, *notes))
 
 
 def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analysis:
