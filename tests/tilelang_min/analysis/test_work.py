@@ -186,3 +186,22 @@ def test_what_cannot_be_counted_holds() -> None:
         evaluate(x, {})
     wide = tirx.Var("wide", "int32")
     assert count_points({wide: (0, 1 << 23)}, [wide < 5]) == 1 << 23  # too many to look at one by one
+
+
+@pytest.mark.parametrize(("m", "n"), [(32, 64), (33, 70)])
+def test_reductions(m: int, n: int) -> None:
+    """An operation for each element of the matrix, in the type of the sum; exponentials are one each."""
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "float16"), B: T.Tensor((m,), "float32")):
+        with T.Kernel(T.ceildiv(m, 16), threads=64) as bx:
+            S = T.alloc_shared((16, 32), "float16")
+            total = T.alloc_fragment((16,), "float32")
+            T.clear(total)
+            for k in T.serial(T.ceildiv(n, 32)):
+                T.copy(A[bx * 16, k * 32], S)
+                T.reduce_sum(S, total, dim=1, clear=False)
+            for i in T.Parallel(16):
+                B[bx * 16 + i] = T.exp(total[i])
+
+    assert flops(parse(main)) == {"float32": m * n + m}
