@@ -37,7 +37,7 @@ from tilelang_min.ir.nodes import (
     walk,
 )
 from tilelang_min.ir.reducing import accumulator_type
-from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.program.dtypes import dtype_bytes, is_float, language_name
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
 _CALLS = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
@@ -180,13 +180,13 @@ def _arithmetic(value: Any) -> Counter[str]:
         return counts
 
     def arithmetic(node: Any) -> None:
-        dtype = str(node.ty.dtype)
-        if dtype.startswith("float"):
+        dtype = language_name(str(node.ty.dtype))
+        if is_float(dtype):
             counts[dtype] += 1
 
     def call(node: Any) -> None:
         if str(getattr(node.op, "name", "")).split(".")[-1] in _CALLS:
-            counts[str(node.ty.dtype)] += 1
+            counts[language_name(str(node.ty.dtype))] += 1
 
     tvm_ffi.structural_walk(value, [(_ONE, arithmetic), (ir.Call, call)])
     return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter
+from tilelang_min.program.dtypes import data_type, language_name, numpy_dtype
 
 _warned: set[str] = set()
 
@@ -96,7 +98,13 @@ def _host_view(parameter: Parameter, argument: Any) -> Any:
             f"parameter {parameter.name}: {type(argument).__name__} is not a tensor",
             remedy="pass a NumPy array or a torch tensor",
         )
-    return np.from_dlpack(argument.detach() if hasattr(argument, "detach") else argument)
+    if hasattr(argument, "detach"):  # torch
+        argument = argument.detach()
+        known = data_type(str(argument.dtype).removeprefix("torch."))
+        if known is not None and known.narrow:  # NumPy takes these over as integers only
+            integers = getattr(sys.modules["torch"], "int16" if known.size == 2 else "uint8")
+            return np.from_dlpack(argument.view(integers)).view(numpy_dtype(known.name))
+    return np.from_dlpack(argument)
 
 
 def _device_pointer(parameter: Parameter, argument: Any) -> int:
@@ -147,7 +155,7 @@ def _check_array(parameter: Parameter, array: Any) -> None:
 
 
 def _check(parameter: Parameter, dtype: str, shape: Sequence[int], contiguous: bool) -> None:
-    if dtype != parameter.dtype:
+    if language_name(dtype) != parameter.dtype:
         raise LaunchError(
             f"parameter {parameter.name} must be {parameter.dtype}, the tensor is {dtype}",
             remedy=f"convert it to {parameter.dtype}",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, ThreadProgram, TileOperation
+from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
 from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
 
@@ -147,7 +148,7 @@ class Kernel:
                 if like is not None and hasattr(like, "new_empty"):
                     made = like.new_empty(parameter.shape, dtype=_torch_dtype(parameter.dtype))
                 else:
-                    made = np.empty(parameter.shape, parameter.dtype)
+                    made = np.empty(parameter.shape, numpy_dtype(parameter.dtype))
                 outputs.append(made)
                 full.append(made)
             else:
@@ -295,12 +296,13 @@ def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[
     generator = np.random.default_rng(seed)
     made = []
     for parameter in parameters:
-        if not parameter.dtype.startswith("float"):
-            made.append(generator.integers(0, 100, parameter.shape).astype(parameter.dtype))
+        dtype = numpy_dtype(parameter.dtype)
+        if not is_float(parameter.dtype):
+            made.append(generator.integers(0, 100, parameter.shape).astype(dtype))
         elif parameter.access == "out":
-            made.append(np.full(parameter.shape, np.nan, parameter.dtype))
+            made.append(np.full(parameter.shape, np.nan, dtype))
         else:
-            made.append(generator.standard_normal(parameter.shape, dtype=np.float32).astype(parameter.dtype))
+            made.append(generator.standard_normal(parameter.shape, dtype=np.float32).astype(dtype))
     return tuple(made)
 
 
@@ -311,4 +313,4 @@ def load(path: str | os.PathLike[str]) -> Kernel:
 
 def _torch_dtype(name: str) -> Any:
     # Only asked for a torch tensor: whoever made it has imported torch.
-    return getattr(sys.modules["torch"], name)
+    return getattr(sys.modules["torch"], DATA_TYPES[name].tvm)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.errors import PlacementError
 from tilelang_min.program import Parameter, SharedBuffer, ThreadProgram
+from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import (
     SWIZZLES,
     AccessCount,
@@ -161,7 +162,7 @@ def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
 def _zeros(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
     import numpy as np
 
-    return tuple(np.zeros(parameter.shape, parameter.dtype) for parameter in parameters)
+    return tuple(np.zeros(parameter.shape, numpy_dtype(parameter.dtype)) for parameter in parameters)
 
 
 def _certain(count: AccessCount) -> bool:

@@ -291,7 +291,7 @@ class BodyParser(StatementParser):
         if isinstance(value, Access) and not value.has_slice:
             value = self.evaluator.load(node, value)
         if is_expression(value) and self.reads(value):
-            register = self.buffer(node, self.unique(_ascii(target.id)), (1,), str(value.ty.dtype), "local")
+            register = self.buffer(node, self.unique(_ascii(target.id)), (1,), dtype_of(value), "local")
             out.append(self.assign(node, register, (as_expression(0),), value))
             value = register.var[as_expression(0)]
         self.evaluator.bind(target.id, value)

@@ -20,12 +20,14 @@ from tilelang_min.frontend.values import (
     constant,
     convert,
     dtype_of,
+    in_float32,
     is_expression,
     plain_number,
 )
 from tilelang_min.ir.nodes import Buffer
 from tilelang_min.language import DTYPES, Construct
 from tilelang_min.language.types import DTYPE_ALIASES
+from tilelang_min.program.dtypes import DATA_TYPES, is_float
 
 _UNARY_MATH = {
     "exp": tirx.exp,
@@ -241,8 +243,10 @@ class Evaluator(Operators):
                 )
         if not isinstance(node, ast.Slice):
             value = self.value(node)
-            if isinstance(value, float) or (is_expression(value) and not dtype_of(value).endswith("int32")):
+            if isinstance(value, float) or (is_expression(value) and not dtype_of(value).startswith(("int", "uint"))):
                 raise self.error(node, "an index must be an integer", "use // instead of /")
+            if is_expression(value) and not dtype_of(value).endswith("int32"):
+                return convert(value, "int32")
             return value
         if node.step is not None:
             raise self.error(
@@ -303,7 +307,10 @@ class Evaluator(Operators):
                 f"write {function.signature}",
             )
         if function.name == "infinity":
-            return tirx.infinity(self.dtype(arguments[0]))
+            dtype = self.dtype(arguments[0])
+            if not is_float(dtype) or DATA_TYPES[dtype].size == 1:
+                raise self.error(node, f"{dtype} has no infinity in the language", "use a float of at least 16 bits")
+            return tirx.FloatImm(dtype, float("inf"))
         if function.name == "cast":
             return convert(self.value(arguments[0]), self.dtype(arguments[1]))
         values = [self.value(argument) for argument in arguments]
@@ -316,11 +323,11 @@ class Evaluator(Operators):
         if function.name == "pow":
             return self._power(node, *values)
         operand = as_expression(values[0], None if is_expression(values[0]) else "float32")
-        if function.name != "abs" and not dtype_of(operand).startswith("float"):
+        if function.name != "abs" and not is_float(dtype_of(operand)):
             raise self.error(
                 node, f"T.{function.name} needs a floating-point value, not {dtype_of(operand)}", "use T.cast first"
             )
-        return _UNARY_MATH[function.name](operand)
+        return in_float32(_UNARY_MATH[function.name], operand)
 
     def dtype(self, node: ast.expr) -> str:
         """A data type name, or an error with the nearest valid word."""

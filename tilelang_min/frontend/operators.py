@@ -10,8 +10,18 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.errors import LanguageError
-from tilelang_min.frontend.values import Access, as_expression, common_type, constant, convert, dtype_of, is_expression
+from tilelang_min.frontend.values import (
+    Access,
+    as_expression,
+    common_type,
+    constant,
+    convert,
+    dtype_of,
+    in_float32,
+    is_expression,
+)
 from tilelang_min.ir.nodes import Buffer
+from tilelang_min.program.dtypes import is_float
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -89,7 +99,7 @@ class Operators:
         if isinstance(node.op, ast.Pow):
             return self._power(node, left, right)
         left, right = common_type(left, right)
-        floating = dtype_of(left).startswith("float")
+        floating = is_float(dtype_of(left))
         if floating and isinstance(
             node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
         ):
@@ -115,13 +125,13 @@ class Operators:
                 result = result * base
             return result
         base, exponent = common_type(base, exponent)
-        if not dtype_of(base).startswith("float"):
+        if not is_float(dtype_of(base)):
             raise self.error(
                 node,
                 "powers of integers need a constant exponent from 1 to 8",
                 "use T.cast(x, 'float32') ** y",
             )
-        return tirx.pow(base, exponent)
+        return in_float32(tirx.pow, base, exponent)
 
     def _eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):

@@ -17,7 +17,7 @@ from tilelang_min.frontend.source import KernelSource, read_source
 from tilelang_min.frontend.values import plain_number
 from tilelang_min.ir.expressions import bind_range
 from tilelang_min.ir.nodes import Buffer, Statement, TileProgram
-from tilelang_min.language import Construct, PrimFunc, Tensor
+from tilelang_min.language import DTYPES, Construct, PrimFunc, Tensor
 
 
 def parse(kernel: PrimFunc) -> TileProgram:
@@ -140,7 +140,9 @@ class KernelParser(BodyParser):
         dtype = normal_dtype(annotation.dtype)
         if dtype is None:
             raise self.error(
-                argument.annotation, f"{annotation.dtype!r} is not a supported data type", "use 'float16' or 'float32'"
+                argument.annotation,
+                f"{annotation.dtype!r} is not a supported data type",
+                f"use one of {', '.join(DTYPES)}",
             )
         elements = 1
         for extent in shape:

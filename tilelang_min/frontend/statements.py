@@ -23,6 +23,19 @@ from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.language import Construct
 from tilelang_min.program import TileOperation
+from tilelang_min.program.dtypes import DATA_TYPES
+
+ACCUMULATORS: dict[str, tuple[str, ...]] = {
+    "float16": ("float32", "float16"),
+    "bfloat16": ("float32",),
+    "float32": ("float32",),
+    "float64": ("float64",),
+    "float8_e4m3": ("float32",),
+    "float8_e5m2": ("float32",),
+    "int8": ("int32",),
+    "uint8": ("int32",),
+}
+"""Types of C in T.gemm by the type of A and B.  Which target adds up in float16 is known when the product is planned."""
 
 
 class StatementParser:
@@ -84,7 +97,7 @@ class StatementParser:
         """A new tile or parameter."""
         if scope == "global":
             self._names.add(name)
-        var = tirx.decl_buffer(shape, dtype, name, scope="global" if scope == "global" else "local")
+        var = tirx.decl_buffer(shape, DATA_TYPES[dtype].tvm, name, scope="global" if scope == "global" else "local")
         made = Buffer(name, shape, dtype, scope, self.source.location(node), var)
         if scope == "global":
             self.evaluator.bind(name, made)
@@ -232,11 +245,15 @@ class StatementParser:
             )
         if a.buffer.dtype != b.buffer.dtype:
             raise self.error(node, f"A is {a.buffer.dtype} and B is {b.buffer.dtype}", "give both the same data type")
-        if not a.buffer.dtype.startswith("float") or c.buffer.dtype != "float32":
+        accumulators = ACCUMULATORS.get(a.buffer.dtype, ())
+        if c.buffer.dtype not in accumulators:
             raise self.error(
                 node,
-                f"T.gemm of {a.buffer.dtype} into {c.buffer.dtype} is not supported by this version",
-                "use float16 or float32 operands and a float32 accumulator",
+                f"T.gemm of {a.buffer.dtype} into {c.buffer.dtype} is not supported",
+                f"{a.buffer.dtype} is added up in {' or '.join(accumulators)}: "
+                "give C that type, and T.copy it into a tile of the other"
+                if accumulators
+                else f"operands are of type {', '.join(ACCUMULATORS)}",
             )
         for name, region in (("A", a), ("B", b)):
             for offset, extent, full in zip(region.offsets, region.extents, region.buffer.shape, strict=True):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tvm import ir, tirx
 
 from tilelang_min.ir.nodes import Buffer
+from tilelang_min.program.dtypes import DATA_TYPES, is_float, language_name, numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ def is_expression(value: Any) -> bool:
 
 
 def dtype_of(value: Any) -> str:
-    """Data type name of a TVM expression."""
-    return str(value.ty.dtype)
+    """The language's name of a TVM expression's data type."""
+    return language_name(str(value.ty.dtype))
 
 
 def plain_number(value: Any) -> int | float | bool | None:
@@ -68,28 +71,59 @@ def as_expression(value: Any, dtype: str | None = None) -> Any:
     """``value`` as a TVM expression; Python numbers take ``dtype`` (default int32, float32 or bool)."""
     if is_expression(value):
         return value
+    if dtype is not None and is_float(dtype):
+        return _float_constant(float(value), dtype)
     if isinstance(value, bool):
         return tirx.const(value, dtype or "bool")
     if isinstance(value, int):
-        return tirx.const(float(value) if dtype and dtype.startswith("float") else value, dtype or "int32")
-    return tirx.const(float(value), dtype if dtype and dtype.startswith("float") else "float32")
+        return tirx.const(value, dtype or "int32")
+    return tirx.const(float(value), "float32")
+
+
+def _float_constant(number: float, dtype: str) -> Any:
+    """A constant of a float type; one of a narrow type is rounded as a conversion would."""
+    known = DATA_TYPES[dtype]
+    if known.narrow:
+        largest = known.largest or 0.0
+        if (
+            known.size == 1 and abs(number) > largest
+        ):  # as conversions to 8-bit floats: beyond the largest comes the largest
+            number = math.copysign(largest, number)
+        number = float(numpy_dtype(dtype).type(number))
+    return tirx.FloatImm(known.tvm, number)
 
 
 def convert(value: Any, dtype: str) -> Any:
     """``value`` converted to ``dtype``; constants are converted at once."""
     number = constant(value)
     if number is not None:
-        if dtype.startswith("float"):
-            return tirx.FloatImm(dtype, float(number))
+        if is_float(dtype):
+            return _float_constant(float(number), dtype)
         return tirx.const(bool(number) if dtype == "bool" else int(number), dtype)
-    return value if dtype_of(value) == dtype else tirx.Cast(dtype, value)
+    return value if dtype_of(value) == dtype else tirx.Cast(DATA_TYPES[dtype].tvm, value)
 
 
-_RANK = {"bool": 0, "int32": 1, "uint32": 2, "float16": 3, "float32": 4}
+def in_float32(function: Callable[..., Any], *operands: Any) -> Any:
+    """``function`` of operands of one type; of the narrow floats in float32, rounded to their type."""
+    dtype = dtype_of(operands[0])
+    if not DATA_TYPES[dtype].narrow:
+        return function(*operands)
+    return convert(function(*(convert(operand, "float32") for operand in operands)), dtype)
+
+
+_RANK = {
+    name: rank
+    for rank, name in enumerate(
+        "bool int8 uint8 int16 uint16 int32 uint32 int64 float8_e4m3 float8_e5m2 float16 bfloat16 float32 float64".split()
+    )
+}
 
 
 def common_type(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both operands in one type: Python numbers follow the expression, otherwise the wider type wins."""
+    """Both operands in one type: Python numbers follow the expression, otherwise the wider type wins.
+
+    Floats are wider than integers, unsigned integers than signed ones of that size; two floats of one size meet in float32.
+    """
     left_constant = not is_expression(left)
     right_constant = not is_expression(right)
     if left_constant and right_constant:
@@ -97,9 +131,16 @@ def common_type(left: Any, right: Any) -> tuple[Any, Any]:
     if left_constant or right_constant:
         expression, number = (right, left) if left_constant else (left, right)
         dtype = dtype_of(expression)
-        if isinstance(number, float) and not dtype.startswith("float"):
+        if isinstance(number, float) and not is_float(dtype):
             dtype = "float32"
         pair = convert(expression, dtype), as_expression(number, dtype)
         return (pair[1], pair[0]) if left_constant else pair
-    dtype = max(dtype_of(left), dtype_of(right), key=lambda name: _RANK[name])
+    types = dtype_of(left), dtype_of(right)
+    dtype = max(types, key=lambda name: _RANK[name])
+    if (
+        types[0] != types[1]
+        and all(is_float(name) for name in types)
+        and DATA_TYPES[types[0]].size == DATA_TYPES[types[1]].size
+    ):
+        dtype = "float32"
     return convert(left, dtype), convert(right, dtype)

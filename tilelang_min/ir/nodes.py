@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.program import SourceLocation, TileOperation
+from tilelang_min.program.dtypes import DATA_TYPES
 
 Expr = Any
 """A TVM expression, or a Python number."""
@@ -21,7 +22,8 @@ Expr = Any
 class Buffer:
     """A tile or a tensor.  ``scope``: ``global`` (parameter), ``shared``, ``fragment`` (registers of all threads), ``local``.
 
-    ``shape`` in elements; ``var`` is the TVM buffer with that shape, by which expressions refer to it.
+    ``shape`` in elements; ``dtype`` the language's name of its type, ``tvm_dtype`` TVM's; ``var`` is the TVM buffer with that
+    shape, by which expressions refer to it.
     """
 
     name: str
@@ -30,6 +32,11 @@ class Buffer:
     scope: str
     location: SourceLocation
     var: Any = field(repr=False)
+
+    @property
+    def tvm_dtype(self) -> str:
+        """TVM's name of the type, which buffers, casts and constants of the thread program carry."""
+        return DATA_TYPES[self.dtype].tvm
 
     @property
     def elements(self) -> int:

@@ -54,7 +54,7 @@ def _copy_nest(program: TileProgram, copy: Copy) -> Nest:
     source = copy.source.buffer
     value = source.var[tuple(index(item) for item in _indices(copy.source, variables))]
     if source.dtype != copy.target.buffer.dtype:
-        value = tirx.Cast(copy.target.buffer.dtype, value)
+        value = tirx.Cast(copy.target.buffer.tvm_dtype, value)
     stages = {}
     if copy.source_stage is not None:
         stages[source.name] = copy.source_stage

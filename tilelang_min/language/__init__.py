@@ -9,9 +9,18 @@ from tilelang_min.language.prim_func import PrimFunc, Tensor, prim_func
 from tilelang_min.language.types import DTYPES, ceildiv, dtype_bytes
 
 bool_ = "bool"
+bfloat16 = "bfloat16"
 float16 = "float16"
 float32 = "float32"
+float64 = "float64"
+float8_e4m3 = "float8_e4m3"
+float8_e5m2 = "float8_e5m2"
+int8 = "int8"
+int16 = "int16"
 int32 = "int32"
+int64 = "int64"
+uint8 = "uint8"
+uint16 = "uint16"
 uint32 = "uint32"
 
 Kernel = CONSTRUCTS["Kernel"]
@@ -66,6 +75,7 @@ __all__ = [
     "alloc_local",
     "alloc_shared",
     "alloc_var",
+    "bfloat16",
     "bool_",
     "cast",
     "ceil",
@@ -76,13 +86,19 @@ __all__ = [
     "exp",
     "exp2",
     "fill",
+    "float8_e4m3",
+    "float8_e5m2",
     "float16",
     "float32",
+    "float64",
     "floor",
     "gemm",
     "if_then_else",
     "infinity",
+    "int8",
+    "int16",
     "int32",
+    "int64",
     "log",
     "log2",
     "max",
@@ -99,6 +115,8 @@ __all__ = [
     "sigmoid",
     "sqrt",
     "tanh",
+    "uint8",
+    "uint16",
     "uint32",
     "unroll",
     "use_swizzle",

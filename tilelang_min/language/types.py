@@ -7,6 +7,7 @@ from typing import Any
 from tilelang_min.program.dtypes import DTYPES, dtype_bytes
 
 DTYPE_ALIASES = {"float": "float32", "half": "float16", "int": "int32", "fp32": "float32", "fp16": "float16"}
+DTYPE_ALIASES |= {"double": "float64", "fp64": "float64", "bf16": "bfloat16", "float8_e4m3fn": "float8_e4m3"}
 
 
 def ceildiv(a: Any, b: Any) -> Any:

@@ -142,10 +142,15 @@ class Context:
         """Pointer variables of the tensor parameters, and the statements that declare their flat buffers."""
         pointers, declarations = [], []
         for buffer in self.program.parameters:
-            pointer = tirx.Var(buffer.name, ir.PointerType(ir.PrimType(buffer.dtype), "global"))
+            pointer = tirx.Var(buffer.name, ir.PointerType(ir.PrimType(buffer.tvm_dtype), "global"))
             alignment = 16 if self.target.kind != "cpu" else dtype_bytes(buffer.dtype)
             flat = tirx.decl_buffer(
-                (buffer.elements,), buffer.dtype, buffer.name, data=pointer, scope="global", data_alignment=alignment
+                (buffer.elements,),
+                buffer.tvm_dtype,
+                buffer.name,
+                data=pointer,
+                scope="global",
+                data_alignment=alignment,
             )
             pointers.append(pointer)
             declarations.append(tirx.DeclBuffer(flat, data=pointer))
@@ -174,15 +179,19 @@ class Context:
             elements = buffer.elements * place.stages
             if arena is None:
                 flat = tirx.decl_buffer(
-                    (elements,), buffer.dtype, self.fresh(buffer.name), scope="shared", data_alignment=SHARED_ALIGNMENT
+                    (elements,),
+                    buffer.tvm_dtype,
+                    self.fresh(buffer.name),
+                    scope="shared",
+                    data_alignment=SHARED_ALIGNMENT,
                 )
                 self.allocations.append(tirx.AllocBuffer(flat))
             else:
-                pointer_type = ir.PointerType(ir.PrimType(buffer.dtype), "shared.dyn")
+                pointer_type = ir.PointerType(ir.PrimType(buffer.tvm_dtype), "shared.dyn")
                 pointer = tirx.call_intrin(pointer_type, "tirx.handle_add_byte_offset", arena.data, place.offset)
                 flat = tirx.decl_buffer(
                     (elements,),
-                    buffer.dtype,
+                    buffer.tvm_dtype,
                     self.fresh(buffer.name),
                     scope="shared.dyn",
                     data_alignment=SHARED_ALIGNMENT,
@@ -236,7 +245,7 @@ class Context:
             indices = tuple(load.indices)
             value = self.storage[buffer.name][index(self.element(buffer, indices, stages.get(buffer.name)))]
             guard = self.guard(buffer, indices)
-            return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.dtype))
+            return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.tvm_dtype))
 
         return element
 

@@ -40,7 +40,7 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     pointers, declarations = context.parameters()
     for buffer in program.buffers:
         flat = tirx.decl_buffer(
-            (buffer.elements,), buffer.dtype, context.fresh(buffer.name), scope="local", data_alignment=64
+            (buffer.elements,), buffer.tvm_dtype, context.fresh(buffer.name), scope="local", data_alignment=64
         )
         context.allocations.append(tirx.AllocBuffer(flat))
         context.storage[buffer.name] = flat
@@ -225,7 +225,9 @@ def _assign(
         storage, number = place(buffer, indices)
         guard = context.guard(buffer, indices) if guarded else None
         return (
-            storage[number] if guard is None else tirx.if_then_else(guard, storage[number], tirx.const(0, buffer.dtype))
+            storage[number]
+            if guard is None
+            else tirx.if_then_else(guard, storage[number], tirx.const(0, buffer.tvm_dtype))
         )
 
     value = replace_loads(substitute(assign.value, values), read)
@@ -240,7 +242,7 @@ def _lane_storage(context: Context, buffer: Buffer, lanes: int) -> Any:
     """A local tile with one copy for each lane, lanes side by side."""
     key = f"{buffer.name}@{lanes}"
     if key not in context.storage:
-        context.storage[key] = context.registers(f"{buffer.name}_lanes", buffer.dtype, buffer.elements * lanes)
+        context.storage[key] = context.registers(f"{buffer.name}_lanes", buffer.tvm_dtype, buffer.elements * lanes)
     return context.storage[key]
 
 

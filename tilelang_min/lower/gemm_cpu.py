@@ -22,7 +22,9 @@ from tvm import tirx
 
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.plans import require_accumulator
 from tilelang_min.lower.context import Context
+from tilelang_min.program.dtypes import DATA_TYPES
 
 _REGISTERS = {512: 32, 256: 16, 128: 16}
 """Vector registers by vector width in bits."""
@@ -46,8 +48,9 @@ class _Matrix:
 
 def lower_gemm(context: Context, gemm: Gemm) -> None:
     """One T.gemm."""
+    require_accumulator(context.target, gemm, context.program.operations[gemm.operation].location)
     bits = context.target.vector_bits or 256
-    lanes = bits // 32
+    lanes = bits // (8 * DATA_TYPES[gemm.c.buffer.dtype].size)
     if gemm.clear:
         _clear(context, gemm, lanes)
     a = _operand(context, gemm, gemm.a, turned=False, lanes=lanes)
@@ -96,7 +99,7 @@ def block_shape(m: int, vectors: int, registers: int) -> tuple[int, int]:
 def _clear(context: Context, gemm: Gemm, lanes: int) -> None:
     """C starts at zero."""
     c, elements = context.storage[gemm.c.buffer.name], gemm.m * gemm.n
-    zero = tirx.const(0.0, gemm.c.buffer.dtype)
+    zero = tirx.const(0, gemm.c.buffer.dtype)
     while elements % lanes:
         lanes //= 2
     item, close = context.loop("zero", elements // lanes)
@@ -171,7 +174,7 @@ def _block(
     a, b, c = matrices
     wide = gemm.c.buffer.dtype
     accumulators = _array(context, "acc", wide, rows * vectors * lanes)
-    zero = tirx.const(0.0, wide)
+    zero = tirx.const(0, wide)
     for place in range(rows * vectors):
         value = zero if lanes == 1 else tirx.Broadcast(zero, lanes)
         context.emit(_store(accumulators, place * lanes, value, lanes))

@@ -1,6 +1,6 @@
 """Matrix products by fused multiply-add, on GPUs: register blocks (``outer``) or one element at a time (``plain``).
 
-Operands in float16 are widened on the way into registers, so all arithmetic is in the accumulator's type.
+Operands are widened where they are multiplied, so all arithmetic is in the accumulator's type.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
 
 def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
     """Each thread multiplies its rows of A with its columns of B, a vector of K at a time."""
-    dtype, wide = gemm.a.buffer.dtype, gemm.c.buffer.dtype
+    dtype, wide = gemm.a.buffer.tvm_dtype, gemm.c.buffer.tvm_dtype
     step = _vector(gemm.a, gemm.k) if not gemm.transpose_a else 1
     rows, columns = layout.rows, layout.columns
     a = context.registers("a_reg", dtype, rows * step)
     b = context.registers("b_reg", dtype, step * columns)
     c = context.storage[gemm.c.buffer.name]
-    width = layout.vector if not gemm.transpose_b and _divides(gemm.b, layout.vector) else 1
+    width = min(layout.vector, 16 // dtype_bytes(gemm.b.buffer.dtype))
+    if gemm.transpose_b or not _divides(gemm.b, width):
+        width = 1
     chunk, close_chunk = context.loop("kc", gemm.k // step)
     with context.nested() as body:
         context.mark(gemm.operation)
@@ -66,7 +68,7 @@ def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
 
 def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
     """Each thread sums its own elements of C, whatever their place."""
-    c, wide = context.storage[gemm.c.buffer.name], gemm.c.buffer.dtype
+    c, wide = context.storage[gemm.c.buffer.name], gemm.c.buffer.tvm_dtype
     k, close = context.loop("k", gemm.k)
     with context.nested() as body:
         context.mark(gemm.operation)
@@ -83,12 +85,9 @@ def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
 
 
 def _vector(region: Region, extent: int) -> int:
-    """Elements of a row that one 16-byte read brings, where rows are aligned to it."""
-    return next(
-        width
-        for width in (16 // dtype_bytes(region.buffer.dtype), 4, 2, 1)
-        if extent % width == 0 and _divides(region, width)
-    )
+    """Elements of a row that one read brings, where rows are aligned to it: 16 bytes, and no more than 8 elements."""
+    most = min(8, 16 // dtype_bytes(region.buffer.dtype))
+    return next(width for width in (8, 4, 2, 1) if width <= most and extent % width == 0 and _divides(region, width))
 
 
 def _divides(region: Region, width: int) -> bool:

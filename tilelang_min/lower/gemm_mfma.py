@@ -16,6 +16,7 @@ from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.lower.context import Context
+from tilelang_min.program.dtypes import DATA_TYPES
 
 
 def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
@@ -28,7 +29,7 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     lane, warp = context.thread % layout.warp_size, context.thread // layout.warp_size
     row_start = warp // layout.warps[1] * (rows * instruction.m)
     column_start = warp % layout.warps[1] * (columns * instruction.n)
-    dtype = gemm.a.buffer.dtype
+    dtype = gemm.a.buffer.tvm_dtype
     a = context.registers("a_frag", dtype, run * rows)
     b = context.registers("b_frag", dtype, run * columns)
     pair = context.registers("b_pair", dtype, layout.column_pack) if layout.column_pack > 1 else None
@@ -92,7 +93,8 @@ def _read_run(
         return
     offset, row = region.offsets[-1], region.buffer.shape[-1]
     width = run
-    while width > 1 and (row % width or not isinstance(offset, int) or offset % width):
+    size = DATA_TYPES[region.buffer.dtype].size
+    while width > 1 and (width * size > 16 or row % width or not isinstance(offset, int) or offset % width):
         width //= 2
     for item in range(0, run, width):
         if width == 1:
@@ -118,13 +120,17 @@ def _multiply(
     instruction = plan.instruction
     items, results = instruction.a_map.items, instruction.c_map.items
 
-    def operand(buffer: Any, first: int) -> Any:
-        return buffer[first] if items == 1 else tirx.BufferLoad(buffer, [tirx.Ramp(first, 1, items)])
+    def operand(buffer: Any, first: int, kind: str) -> Any:
+        value = buffer[first] if items == 1 else tirx.BufferLoad(buffer, [tirx.Ramp(first, 1, items)])
+        return value if str(value.ty.dtype) == kind else tirx.reinterpret(kind, value)
 
     accumulator = [tirx.Ramp(c_first, 1, results)]
-    zeros = [tirx.IntImm("int32", 0)] * 3
-    result_type = ir.PrimType(f"{instruction.c_dtype}x{results}")
     product = tirx.call_llvm_pure_intrin(
-        result_type, instruction.name, operand(a, a_first), operand(b, b_first), tirx.BufferLoad(c, accumulator), *zeros
+        ir.PrimType(instruction.c_operand),
+        instruction.name,
+        operand(a, a_first, instruction.a_operand),
+        operand(b, b_first, instruction.b_operand),
+        tirx.BufferLoad(c, accumulator),
+        *(tirx.IntImm("int32", value) for value in instruction.modifiers),
     )
     context.emit(tirx.BufferStore(c, product, accumulator))

@@ -1,10 +1,18 @@
-"""Matrix products by mma.sync: operands through ldmatrix, two column tiles of B at a time.
+"""Matrix products by mma.sync: operands through ldmatrix where it can bring them, two column tiles of B at a time.
 
-For each step of 16 in K: one ldmatrix.x4 for each row tile of A (16x16), one for each pair of column tiles of B (16x16), then all
-mma.sync of the warp's tile.
+ldmatrix moves rows of 16 bytes, whatever they hold: matrices of 8x8 elements of 16 bits or 8x16 of 8 bits.  Its transposing
+form exchanges 16-bit elements only, so 8-bit operands whose rows do not run along K, and float64, are gathered element by
+element.  For float16 and each step of 16 in K: one ldmatrix.x4 for each row tile of A (16x16), one for each pair of column tiles
+of B (16x16), then all mma.sync of the warp's tile.
+
+Accumulators that the instruction takes in 32-bit registers of another type (int32, pairs of float16) are copied there in front
+of the product and back behind it.  They are the same bits: compilers keep both in the same registers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from tvm import tirx
 from tvm.script.tirx import ptx
@@ -12,70 +20,164 @@ from tvm.script.tirx import ptx
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
-from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.ir.plans import GemmPlan, ldmatrix_brings
 from tilelang_min.lower.context import Context
+from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.targets import MatrixInstruction
 
 
 def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
-    """One T.gemm on tensor cores, float16 operands and float32 accumulator."""
+    """One T.gemm on tensor cores."""
     layout = plan.layout
     assert isinstance(layout, MatrixLayout)
-    instruction = plan.instruction
+    instruction: MatrixInstruction = plan.instruction
     rows, columns = layout.tiles
     lane, warp = context.thread % 32, context.thread // 32
     row_start = warp // layout.warps[1] * (rows * instruction.m)
     column_start = warp % layout.warps[1] * (columns * instruction.n)
-    a = context.registers("a_frag", "uint32", 4 * rows)
-    b = context.registers("b_frag", "uint32", 2 * columns)
-    c = context.storage[gemm.c.buffer.name]
+    a_words, b_words = instruction.registers("a"), instruction.registers("b")
+    a = context.registers("a_frag", instruction.a_operand, a_words * rows)
+    b = context.registers("b_frag", instruction.b_operand, b_words * columns)
+    accumulators, put_back = _accumulators(context, gemm, layout, instruction)
+    dtype = gemm.a.buffer.dtype
+    size = dtype_bytes(dtype)
+    a_matrices, b_matrices = ldmatrix_brings(dtype, not gemm.transpose_a), ldmatrix_brings(dtype, gemm.transpose_b)
     for k in range(0, gemm.k, instruction.k):
         for tile in range(rows):
             start = row_start + tile * instruction.m
-            _ldmatrix(
-                context,
-                a,
-                4 * tile,
-                gemm.a,
-                gemm.a_stage,
-                gemm.transpose_a,
-                *_a_address(lane, start, k, gemm.transpose_a),
-            )
+            if a_matrices:
+                address = _a_address(lane, start, k, gemm.transpose_a, instruction, 16 // size)
+                _ldmatrix(context, a, a_words * tile, a_words, gemm.a, gemm.a_stage, gemm.transpose_a, *address)
+                continue
+
+            def a_place(item: int, start: Expr = start, k: int = k) -> tuple[Expr, Expr]:
+                row, along = instruction.a_map(lane, item)
+                return (k + along, start + row) if gemm.transpose_a else (start + row, k + along)
+
+            _gather(context, a, a_words * tile, a_words, instruction.a_map.items, gemm.a, gemm.a_stage, a_place)
         for tile in range(0, columns, 2):
             start = column_start + tile * instruction.n
-            transposed = not gemm.transpose_b  # rows of a K x N tile are K: mma wants them as columns
-            _ldmatrix(
-                context, b, 2 * tile, gemm.b, gemm.b_stage, transposed, *_b_address(lane, start, k, gemm.transpose_b)
-            )
+            if b_matrices:
+                transposed = not gemm.transpose_b  # rows of a K x N tile are K: mma wants them as columns
+                address = _b_address(lane, start, k, gemm.transpose_b, b_words, 16 // size)
+                _ldmatrix(context, b, b_words * tile, 2 * b_words, gemm.b, gemm.b_stage, transposed, *address)
+                continue
+            for part in range(2):
+
+                def b_place(item: int, start: Expr = start + part * instruction.n, k: int = k) -> tuple[Expr, Expr]:
+                    along, column = instruction.b_map(lane, item)
+                    return (start + column, k + along) if gemm.transpose_b else (k + along, start + column)
+
+                first = b_words * (tile + part)
+                _gather(context, b, first, b_words, instruction.b_map.items, gemm.b, gemm.b_stage, b_place)
         for row in range(rows):
             for column in range(columns):
-                first = layout.register(row, column, 0)
-                accumulator = [c[first + item] for item in range(4)]
-                operands = [a[4 * row + item] for item in range(4)] + [b[2 * column + item] for item in range(2)]
-                context.emit(tirx.Evaluate(ptx[instruction.name](*accumulator, *operands, *accumulator)))
+                results = accumulators(row, column)
+                operands = [a[a_words * row + item] for item in range(a_words)]
+                operands += [b[b_words * column + item] for item in range(b_words)]
+                context.emit(tirx.Evaluate(ptx[instruction.name](*results, *operands, *results)))
+    put_back()
 
 
-def _a_address(lane: Expr, row: Expr, k: int, transposed: bool) -> tuple[Expr, Expr]:
-    """Row and column in the shared tile of A that ``lane`` hands to ldmatrix.x4.
+def _accumulators(
+    context: Context, gemm: Gemm, layout: MatrixLayout, instruction: MatrixInstruction
+) -> tuple[Callable[[int, int], list[Any]], Callable[[], None]]:
+    """The registers that an instruction at (row, column) takes as accumulators, and what brings them back into the fragment."""
+    c, words = context.storage[gemm.c.buffer.name], instruction.registers("c")
+    packed = instruction.c_map.items // words
+    natural = gemm.c.buffer.dtype if packed == 1 else f"{gemm.c.buffer.dtype}x{packed}"
+    rows, columns = layout.tiles
 
-    The four matrices are (rows 0-7, K 0-7), (rows 8-15, K 0-7), (rows 0-7, K 8-15), (rows 8-15, K 8-15), in the order of the
-    operand registers; lanes 8i to 8i + 7 give the rows of matrix i.
+    def in_fragment(row: int, column: int) -> list[Any]:
+        first = layout.register(row, column, 0)
+        return [c[first + item] for item in range(words)]
+
+    if instruction.c_operand == natural:
+        return in_fragment, lambda: None
+    held = context.registers("c_frag", instruction.c_operand, words * rows * columns)
+
+    def in_words(row: int, column: int) -> list[Any]:
+        first = (row * columns + column) * words
+        return [held[first + item] for item in range(words)]
+
+    def places() -> list[tuple[int, Any]]:
+        found = []
+        for row in range(rows):
+            for column in range(columns):
+                for word in range(words):
+                    first = layout.register(row, column, 0) + word * packed
+                    place = tirx.IntImm("int32", first) if packed == 1 else tirx.Ramp(index(first), 1, packed)
+                    found.append(((row * columns + column) * words + word, place))
+        return found
+
+    for word, place in places():
+        value = tirx.reinterpret(instruction.c_operand, tirx.BufferLoad(c, [place]))
+        context.emit(tirx.BufferStore(held, value, [tirx.IntImm("int32", word)]))
+
+    def put_back() -> None:
+        for word, place in places():
+            context.emit(tirx.BufferStore(c, tirx.reinterpret(natural, held[word]), [place]))
+
+    return in_words, put_back
+
+
+def _gather(
+    context: Context,
+    registers: Any,
+    first: int,
+    words: int,
+    items: int,
+    region: Region,
+    stage: Expr,
+    place: Callable[[int], tuple[Expr, Expr]],
+) -> None:
+    """The lane's items of an operand, one read each, packed into its registers; ``place`` of an item in the region."""
+    packed = items // words
+    source = context.storage[region.buffer.name]
+    dtype = region.buffer.tvm_dtype
+    held = context.registers("packed", dtype, packed) if packed > 1 else None
+    for word in range(words):
+        for part in range(packed):
+            row, column = place(word * packed + part)
+            indices = (region.offsets[0] + row, region.offsets[1] + column)
+            value = source[index(context.element(region.buffer, indices, stage))]
+            target, slot = (registers, first + word) if held is None else (held, part)
+            context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", slot)]))
+        if held is not None:
+            whole = tirx.reinterpret(str(registers.ty.dtype), tirx.BufferLoad(held, [tirx.Ramp(index(0), 1, packed)]))
+            context.emit(tirx.BufferStore(registers, whole, [tirx.IntImm("int32", first + word)]))
+
+
+def _a_address(
+    lane: Expr, row: Expr, k: int, transposed: bool, instruction: MatrixInstruction, chunk: int
+) -> tuple[Expr, Expr]:
+    """Row and column in the shared tile of A that ``lane`` hands to ldmatrix; ``chunk`` elements are 16 bytes.
+
+    The four matrices of x4 are (rows 0-7, first chunk of K), (rows 8-15, first), (rows 0-7, second), (rows 8-15, second), in the
+    order of the operand registers; lanes 8i to 8i + 7 give the rows of matrix i.  x2 has the first chunk alone, x1 8 rows.
     """
+    tall, deep = instruction.m == 16, instruction.k == 2 * chunk
     if not transposed:
-        return row + lane % 16, k + lane // 16 * 8
-    return k + lane // 16 * 8 + lane % 8, row + lane // 8 % 2 * 8
+        return row + lane % (16 if tall else 8), k + lane // 16 * chunk if deep else index(k)
+    along = k + lane // 16 * 8 + lane % 8 if deep else k + lane % 8
+    return along, row + lane // 8 % 2 * 8
 
 
-def _b_address(lane: Expr, column: Expr, k: int, transposed: bool) -> tuple[Expr, Expr]:
-    """Row and column in the shared tile of B: matrices (K 0-7, columns 0-7), (K 8-15, columns 0-7), then columns 8-15."""
+def _b_address(lane: Expr, column: Expr, k: int, transposed: bool, words: int, chunk: int) -> tuple[Expr, Expr]:
+    """Row and column in the shared tile of B: matrices (first chunk of K, columns 0-7), (second, columns 0-7), then columns 8-15;
+    without the second where an operand is one register."""
+    if words == 1:
+        return (column + lane % 16, index(k)) if transposed else (k + lane % 8, column + lane // 8 % 2 * 8)
     if not transposed:
         return k + lane % 16, column + lane // 16 * 8
-    return column + lane // 16 * 8 + lane % 8, k + lane // 8 % 2 * 8
+    return column + lane // 16 * 8 + lane % 8, k + lane // 8 % 2 * chunk
 
 
 def _ldmatrix(
     context: Context,
-    registers: object,
+    registers: Any,
     first: int,
+    count: int,
     region: Region,
     stage: Expr,
     transposed: bool,
@@ -84,6 +186,6 @@ def _ldmatrix(
 ) -> None:
     indices = (region.offsets[0] + row, region.offsets[1] + column)
     address = context.storage[region.buffer.name].ptr_to([index(context.element(region.buffer, indices, stage))])
-    name = f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if transposed else ''}.shared::cta.b16"
-    targets = [registers[first + item] for item in range(4)]  # type: ignore[index]
+    name = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared::cta.b16"
+    targets = [registers[first + item] for item in range(count)]
     context.emit(tirx.Evaluate(ptx[name](*targets, address)))

@@ -47,9 +47,9 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     for buffer in program.buffers:
         if buffer.scope == "fragment":
             layout = layouts.fragments[buffer.name]
-            context.storage[buffer.name] = context.registers(buffer.name, buffer.dtype, layout.registers)
+            context.storage[buffer.name] = context.registers(buffer.name, buffer.tvm_dtype, layout.registers)
         elif buffer.scope == "local":
-            context.storage[buffer.name] = context.registers(buffer.name, buffer.dtype, buffer.elements)
+            context.storage[buffer.name] = context.registers(buffer.name, buffer.tvm_dtype, buffer.elements)
     context.mark(0)
     _block(context, layouts, program.body)
     launched, body = _rasterised(context, sequence([*context.allocations, *context.take()]))
@@ -152,7 +152,7 @@ def _gemm(context: Context, layouts: Layouts, gemm: Gemm) -> None:
     plan = layouts.gemms[gemm.operation]
     if gemm.clear:
         c = context.storage[gemm.c.buffer.name]
-        zero = tirx.const(0.0, gemm.c.buffer.dtype)
+        zero = tirx.const(0, gemm.c.buffer.tvm_dtype)
         for register in range(plan.layout.registers):
             context.emit(tirx.BufferStore(c, zero, [tirx.IntImm("int32", register)]))
     {"mma": lower_mma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)

@@ -120,13 +120,13 @@ def _group(
             continue
         guard = _in_range(context, access, points[0])
         if access.writes:
-            made = context.registers(f"{access.buffer.name}_out", access.buffer.dtype, width)
+            made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
             outputs[number] = (made, base, both(owner, guard))
         else:
-            vectors[number] = context.registers(f"{access.buffer.name}_in", access.buffer.dtype, width)
+            vectors[number] = context.registers(f"{access.buffer.name}_in", access.buffer.tvm_dtype, width)
             storage = context.storage[access.buffer.name]
             load = tirx.BufferStore(vectors[number], _load(storage, base, width), [_ramp(0, width)])
-            zero = tirx.BufferStore(vectors[number], _zero(access.buffer.dtype, width), [_ramp(0, width)])
+            zero = tirx.BufferStore(vectors[number], _zero(access.buffer.tvm_dtype, width), [_ramp(0, width)])
             context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
     for place, point in enumerate(points):
         _element(context, nest, point, place, vectors, outputs, owner)
@@ -170,7 +170,7 @@ def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int,
     indices = tuple(load.indices)
     value = context.storage[buffer.name][index(context.element(buffer, indices, nest.stages.get(buffer.name)))]
     guard = context.guard(buffer, indices)
-    return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.dtype))
+    return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.tvm_dtype))
 
 
 def _write(
@@ -229,9 +229,9 @@ def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy,
     if source_guard is not None:
         # One store behind both cases: of a store in each, what the machine executes is up to its compiler, which merges
         # some and not others.
-        staged = context.registers(f"{source.buffer.name}_in", source.buffer.dtype, width)
+        staged = context.registers(f"{source.buffer.name}_in", source.buffer.tvm_dtype, width)
         load = tirx.BufferStore(staged, value, [_ramp(0, width)])
-        zero = tirx.BufferStore(staged, _zero(source.buffer.dtype, width), [_ramp(0, width)])
+        zero = tirx.BufferStore(staged, _zero(source.buffer.tvm_dtype, width), [_ramp(0, width)])
         context.emit(tirx.IfThenElse(source_guard, load, zero))
         value = _load(staged, 0, width)
     store = tirx.BufferStore(target_flat, value, [_ramp(target_base, width)])
@@ -283,7 +283,7 @@ def _ramp(base: Expr, width: int) -> Any:
 
 
 def _zero(dtype: str, width: int) -> Any:
-    zero = tirx.const(0.0 if dtype.startswith("float") else 0, dtype)
+    zero = tirx.const(0, dtype)
     return zero if width == 1 else tirx.Broadcast(zero, width)
 
 

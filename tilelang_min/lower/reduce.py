@@ -136,7 +136,9 @@ def _result(context: Context, reduction: Reduce, register: int, value: Any) -> N
     if not reduction.clear:
         old = storage[slot] if target.dtype == dtype else tirx.Cast(dtype, storage[slot])
         value = combine(reduction.kind, old, value)
-    context.emit(tirx.BufferStore(storage, value if target.dtype == dtype else tirx.Cast(target.dtype, value), [slot]))
+    context.emit(
+        tirx.BufferStore(storage, value if target.dtype == dtype else tirx.Cast(target.tvm_dtype, value), [slot])
+    )
 
 
 def shuffle_xor(context: Context, value: Any, distance: int) -> Any:

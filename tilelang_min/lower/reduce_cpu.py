@@ -155,7 +155,7 @@ def _result(context: Context, reduction: Reduce, value: Any, before: Expr, behin
         old = storage[place] if region.buffer.dtype == dtype else tirx.Cast(dtype, storage[place])
         value = combine(reduction.kind, old, value)
     return tirx.BufferStore(
-        storage, value if region.buffer.dtype == dtype else tirx.Cast(region.buffer.dtype, value), [place]
+        storage, value if region.buffer.dtype == dtype else tirx.Cast(region.buffer.tvm_dtype, value), [place]
     )
 
 

@@ -1,7 +1,7 @@
 """Data types, the same words in every room: the language's names, their size, and what NumPy, TVM and C call them.
 
-:data:`DATA_TYPES` is every type that the thread program, the code generators and the simulator know.  :data:`DTYPES` is the
-part of it that the front end takes: it grows when lowering can do more.  Importing this module imports neither NumPy nor
+:data:`DATA_TYPES` is every type that the thread program, the code generators and the simulator know.  :data:`DTYPES` are those
+that the front end takes: all of them.  Importing this module imports neither NumPy nor
 ml_dtypes; :func:`numpy_dtype` does.
 
 What conversions mean, on every target:
@@ -82,13 +82,19 @@ more than in ``float8_e4m3`` and ``float8_e5m2``, no negative zero, no infinitie
 
 _BY_TVM_NAME = {each.tvm: each for each in (*_ALL, *OPERAND_TYPES.values())}
 
-DTYPES: dict[str, int] = {"float32": 4, "float16": 2, "int32": 4, "uint32": 4, "bool": 1}
+DTYPES: dict[str, int] = {each.name: each.size for each in _ALL}
 """Data types that the front end takes, and their size in bytes."""
 
 
 def dtype_bytes(dtype: str) -> int:
-    """Size of one element in bytes, for any type of :data:`DATA_TYPES`."""
-    return DATA_TYPES[dtype].size
+    """Size of one element in bytes, for any type of :data:`DATA_TYPES`, in either spelling."""
+    return (data_type(dtype) or DATA_TYPES[dtype]).size
+
+
+def is_float(dtype: str) -> bool:
+    """Whether a type, in either spelling, is a floating-point one."""
+    known = data_type(dtype)
+    return known is not None and known.kind == "float"
 
 
 def data_type(name: str) -> DataType | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Gemm, Region
-from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.ir.plans import GemmPlan, ldmatrix_brings
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import MatrixInstruction, Target
 
@@ -18,9 +18,15 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
     """The fastest plan that fits the product's extents, types and alignment."""
     reasons: list[str] = []
     if threads % target.warp_size == 0:
-        for instruction in target.matrix_instructions:
-            if instruction.a_dtype != gemm.a.buffer.dtype or instruction.c_dtype != gemm.c.buffer.dtype:
-                continue
+        types = (gemm.a.buffer.dtype, gemm.b.buffer.dtype, gemm.c.buffer.dtype)
+        suited = [
+            each
+            for each in target.instruction_set
+            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and not each.lossy
+        ]
+        if not suited and target.instruction_set and types[0] != "float32":
+            reasons.append(f"{target.name} multiplies no matrices of {types[0]} into {types[2]}")
+        for instruction in suited:
             plan = (
                 _mma(gemm, threads, target, instruction)
                 if target.kind == "cuda"
@@ -70,12 +76,12 @@ def _best_split(gemm: Gemm, warps: int, unit_m: int, unit_n: int) -> tuple[int, 
 
 
 def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction) -> GemmPlan | str:
-    """mma.sync with operands through ldmatrix, which needs 16-byte aligned rows of 8 elements."""
-    if "ldmatrix" not in target.features:
-        return f"{target.name} has no ldmatrix"
+    """mma.sync with operands through ldmatrix, which needs rows that lie on 16 bytes."""
     if gemm.k % instruction.k:
         return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
-    if not (_aligned(gemm.a, _WIDE_BYTES) and _aligned(gemm.b, _WIDE_BYTES)):
+    sides = ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b))
+    through_ldmatrix = [region for region, along_k in sides if ldmatrix_brings(region.buffer.dtype, along_k)]
+    if not all(_aligned(region, _WIDE_BYTES) for region in through_ldmatrix):
         return "rows of the shared tiles are not 16-byte aligned, which ldmatrix needs"
     # Two column tiles share one ldmatrix.x4, so a warp is at least 16 columns wide.
     split = _best_split(gemm, threads // target.warp_size, instruction.m, 2 * instruction.n)

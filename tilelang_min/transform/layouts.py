@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
-from tilelang_min.ir.plans import Layouts
+from tilelang_min.ir.plans import Layouts, require_accumulator
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.vectors import nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
@@ -34,6 +34,7 @@ def choose_layouts(program: TileProgram, target: Target) -> Layouts:
     result = Layouts()
     pinned: dict[str, tuple[FragmentLayout, int]] = {}
     for gemm in _statements(program, Gemm):
+        require_accumulator(target, gemm, program.operations[gemm.operation].location)
         plan = plan_gemm(gemm, program.threads, target)
         result.gemms[gemm.operation] = plan
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)

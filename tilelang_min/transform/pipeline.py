@@ -183,7 +183,7 @@ class _Expansion:
         name = f"{tile.name}_ahead"
         while name in taken:
             name += "_"
-        made = Buffer(name, shape, tile.dtype, "fragment", tile.location, tirx.decl_buffer(shape, tile.dtype, name))
+        made = Buffer(name, shape, tile.dtype, "fragment", tile.location, tirx.decl_buffer(shape, tile.tvm_dtype, name))
         self.registers.append(made)
         return Region(made, (0,) * len(shape), shape)
 

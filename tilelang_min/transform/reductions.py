@@ -31,6 +31,7 @@ from tvm import tirx
 from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Loop, Reduce, Region, Statement, TileProgram
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.reducing import accumulator_type, combined, warp_parts
+from tilelang_min.program.dtypes import DATA_TYPES
 from tilelang_min.targets import Target
 
 _Statements = tuple[Statement, ...]
@@ -93,7 +94,9 @@ class _Pass:
         while candidate in taken:
             number += 1
             candidate = f"{name}_{number}"
-        made = Buffer(candidate, shape, dtype, scope, like.location, tirx.decl_buffer(shape, dtype, candidate))
+        made = Buffer(
+            candidate, shape, dtype, scope, like.location, tirx.decl_buffer(shape, DATA_TYPES[dtype].tvm, candidate)
+        )
         self.made.append(made)
         return made
 

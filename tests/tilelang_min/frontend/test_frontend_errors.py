@@ -347,8 +347,13 @@ BODIES: dict[str, tuple[str, str, str]] = {
     ),
     "product of integers": (
         "L = T.alloc_shared((bm, bn), 'int32')\nM = T.alloc_shared((bn, bm), 'int32')\n«T.gemm(L, M, G)",
-        "T.gemm of int32 into float32 is not supported by this version",
-        "use float16 or float32 operands and a float32 accumulator",
+        "T.gemm of int32 into float32 is not supported",
+        "operands are of type float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2, int8, uint8",
+    ),
+    "product of bytes into a float": (
+        "L = T.alloc_shared((bm, bn), 'int8')\nM = T.alloc_shared((bn, bm), 'int8')\n«T.gemm(L, M, G)",
+        "T.gemm of int8 into float32 is not supported",
+        "int8 is added up in int32: give C that type, and T.copy it into a tile of the other",
     ),
     "product with a symbolic transpose": (
         "T.gemm(S, R, G, transpose_A=«bx > 0)",
@@ -384,7 +389,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "'flaot16' is not a supported data type",
         "did you mean 'float16'?",
     ),
-    "unknown type": ("y = T.alloc_shared((3,), «'quad')", "'quad' is not a supported data type", "use one of float32"),
+    "unknown type": ("y = T.alloc_shared((3,), «'quad')", "'quad' is not a supported data type", "use one of float64"),
     # -- expressions -----------------------------------------------------------------------------------------
     "lambda": ("x[0] = («lambda: 1)()", "Lambda expressions are not part of the tile language", "use arithmetic"),
     "comprehension": ("x[0] = «[i for i in (1, 2)][0]", "ListComp expressions are not part of the tile language", ""),
@@ -457,7 +462,7 @@ MODULES: dict[str, tuple[str, str, str]] = {
     "type of a parameter": (
         "@T.prim_func\ndef main(A: «T.Tensor((4,), 'float8')):\n    pass",
         "'float8' is not a supported data type",
-        "use 'float16' or 'float32'",
+        "use one of float64, float32",
     ),
     "too large": (
         "@T.prim_func\ndef main(A: «T.Tensor((65536, 32768), 'float16')):\n    pass",
