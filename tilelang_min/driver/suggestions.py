@@ -109,7 +109,8 @@ def suggest(kernel: Kernel) -> list[Suggestion]:
     Empty for a kernel without such conflicts, on a CPU, and where neither a padding nor a swizzle of rows lessens them.
     Raises SimulationError where the kernel cannot be simulated.
     """
-    if kernel.target.kind == "cpu" or not any(_certain(count) for count in kernel.analyse().counts):
+    # Whether LLVM joined accesses (which makes their rule open) does not matter here: single accesses are compared.
+    if kernel.target.kind == "cpu" or not any(c.space == "shared" and c.conflicts for c in kernel.analyse().counts):
         return []
     return suggest_for(kernel._program, kernel.metadata.registers_per_thread, kernel.analyse().counts)
 
