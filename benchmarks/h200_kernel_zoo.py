@@ -1,12 +1,14 @@
 """Kernels whose memory counters are compared with an H200's: the factories and the list.
 
 Many small kernels rather than few large ones: matrix products with every padding, transposed operands and ragged edges,
-transposes, strided and shifted copies, broadcasts, and shared tiles read in ways that conflict.  Compiled, measured and
+transposes, strided and shifted copies, broadcasts, shared tiles read in ways that conflict, and reductions.  Compiled, measured and
 joined by ``h200_kernels.py``.
 """
 
 import dataclasses
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tilelang_min.language as T
@@ -366,11 +368,33 @@ def _nests() -> Iterator[tuple[str, Any]]:
         yield "copy-through-odd", copy_through(101, 255, 32, 64, 4, dtype, to)
 
 
+def _reductions() -> Iterator[tuple[str, Any]]:
+    """The reductions of ``workloads/kernels``."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workloads" / "kernels"))
+    try:
+        import reductions
+        import rmsnorm
+        import softmax
+    finally:
+        sys.path.pop(0)
+    factories = (
+        softmax.rows,
+        softmax.online,
+        rmsnorm.rmsnorm,
+        reductions.row_absmax,
+        reductions.column_sums,
+    )
+    for factory in factories:
+        for dtype in (F16, F32):
+            yield f"reduce-{factory.__name__}", factory.prim_func(64, 1024, dtype=dtype)
+            yield f"reduce-{factory.__name__}-ragged", factory.prim_func(61, 1000, dtype=dtype)
+
+
 def kernels() -> dict[str, Any]:
     """All kernels by name; the type of the operands ends the name."""
     found: dict[str, Any] = {}
-    for name, kernel in (*_products(), *_nests()):
-        dtype = kernel.function.__annotations__["A"].dtype
+    for name, kernel in (*_products(), *_nests(), *_reductions()):
+        dtype = next(iter(kernel.function.__annotations__.values())).dtype
         key = f"{name}-{'f16' if dtype == F16 else 'f32'}"
         found[key] = dataclasses.replace(kernel, label=key.replace("-", "_"))
     return found

@@ -21,6 +21,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from tilelang_min.driver.build import thread_program
+from tilelang_min.driver.kernel import random_arguments
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate
@@ -41,9 +42,9 @@ TOLERANCE = 1e-3
 ANALYZER = Analyzer()
 
 
-def matmul() -> ModuleType:
-    path = ROOT / "workloads" / "kernels" / "matmul.py"
-    spec = importlib.util.spec_from_file_location("planted_matmul", path)
+def workload(name: str) -> ModuleType:
+    path = ROOT / "workloads" / "kernels" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"planted_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -51,7 +52,7 @@ def matmul() -> ModuleType:
     return module
 
 
-MATMUL = matmul()
+MATMUL = workload("matmul")
 
 
 @cache
@@ -128,6 +129,33 @@ def line_of(text: str) -> list[str]:
 def test_kernels_as_they_are_raise_no_alarm(name: str, dtype: str, target: str) -> None:
     for shape in (SHAPE, (65, 33, 50)):
         assert verdict(lowered(name, target, dtype, shape)) == ""
+
+
+REDUCTIONS = ("softmax:rows", "softmax:online", "rmsnorm:rmsnorm", "reductions:row_absmax", "reductions:column_sums")
+
+
+def without_alarm(program: ThreadProgram) -> str:
+    """The error of a simulation on random inputs, or nothing."""
+    names = (parameter.name for parameter in program.parameters)
+    try:
+        simulate(program, dict(zip(names, random_arguments(program.parameters), strict=True)), count=False)
+    except SimulationError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942", "cpu"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name: str, target: str) -> None:
+    """No alarm as they are; each barrier is missed."""
+    file, _, factory = name.partition(":")
+    for shape in ((5, 1024), (3, 1000)):
+        kernel = getattr(workload(file), factory).prim_func(*shape, dtype="float32")
+        program = thread_program(kernel, resolve(target))[2]
+        assert without_alarm(program) == ""
+        for number in range(places(program, tirx.Evaluate, is_barrier)):
+            bug = planted(program, tirx.Evaluate, is_barrier, number, lambda _: tirx.Evaluate(0))
+            assert "race on shared memory" in without_alarm(bug)
 
 
 @pytest.mark.parametrize("target", GPUS)
