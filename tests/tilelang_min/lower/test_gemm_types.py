@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from kernel_runs import run
 
+import tilelang_min as tilelang
 import tilelang_min.language as T
+from tilelang_min.analysis.work import flops
+from tilelang_min.driver.build import thread_program
+from tilelang_min.errors import LanguageError
+from tilelang_min.frontend import parse
+from tilelang_min.ir.nodes import Gemm, walk
 from tilelang_min.program.dtypes import numpy_dtype
+from tilelang_min.transform.gemm_plans import plan_gemm
 
 TARGETS = ("cpu", "cuda:sm_75", "cuda:sm_80", "cuda:sm_90a", "hip:gfx90a", "hip:gfx942", "hip:gfx950")
 ACCUMULATOR = {"float64": "float64", "int8": "int32", "uint8": "int32"}
@@ -92,3 +99,98 @@ def test_products(dtype: str, target: str) -> None:
     check(target, dtype, (40, 35, 72), tb=True)
     check(target, dtype, (33, 40, 70))
     check(target, dtype, (37, 33, 40), ta=True, tb=True, pad=16 if dtype != "float64" else 2)
+
+
+@pytest.mark.parametrize("target", [target for target in TARGETS if target.startswith("cuda")])
+def test_sums_in_float16(target: str) -> None:
+    """Operands are such that nothing is rounded."""
+    check(target, "float16", (40, 35, 72), "float16", tb=True)
+    check(target, "float16", (33, 40, 16), "float16", bk=8)
+    check(target, "float16", (33, 40, 24), "float16", bk=12)  # by FMA
+
+
+@pytest.mark.parametrize("target", ["cpu", "hip:gfx90a", "hip:gfx942", "hip:gfx950"])
+def test_no_sums_in_float16(target: str) -> None:
+    with pytest.raises(LanguageError, match=f"{target} does not add up matrix products in float16") as caught:
+        thread_program(matmul(64, 64, 64, "float16", "float16"), tilelang.targets.resolve(target))
+    assert caught.value.location is not None
+    assert "give C_local the type float32" in (caught.value.remedy or "")
+
+
+# target, types, how B lies, K of a tile: the instruction, or None for multiply-adds
+INSTRUCTIONS = {
+    ("cuda:sm_75", "float16", "float32", False, 32): "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+    ("cuda:sm_75", "int8", "int32", True, 32): "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
+    ("cuda:sm_75", "bfloat16", "float32", True, 32): None,
+    ("cuda:sm_80", "float16", "float32", False, 32): "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+    ("cuda:sm_80", "float16", "float16", False, 32): "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+    ("cuda:sm_80", "float16", "float32", False, 24): "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+    ("cuda:sm_80", "bfloat16", "float32", False, 32): "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    ("cuda:sm_80", "int8", "int32", False, 32): "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+    ("cuda:sm_80", "uint8", "int32", True, 32): "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+    ("cuda:sm_80", "uint8", "int32", True, 16): "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32",
+    ("cuda:sm_80", "float64", "float64", False, 32): "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+    ("cuda:sm_80", "float32", "float32", False, 32): None,
+    ("cuda:sm_80", "float8_e4m3", "float32", True, 32): None,
+    ("cuda:sm_89", "float8_e4m3", "float32", True, 32): "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
+    ("cuda:sm_90a", "float8_e5m2", "float32", False, 32): "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32",
+    ("cuda:sm_90a", "float64", "float64", True, 32): "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
+    ("hip:gfx90a", "bfloat16", "float32", False, 32): "llvm.amdgcn.mfma.f32.32x32x8bf16.1k",
+    ("hip:gfx90a", "int8", "int32", True, 32): "llvm.amdgcn.mfma.i32.32x32x8i8",
+    ("hip:gfx90a", "float64", "float64", True, 32): "llvm.amdgcn.mfma.f64.16x16x4f64",
+    ("hip:gfx90a", "uint8", "int32", True, 32): None,
+    ("hip:gfx942", "int8", "int32", False, 32): "llvm.amdgcn.mfma.i32.32x32x16.i8",
+    ("hip:gfx942", "float8_e4m3", "float32", True, 32): None,
+    ("hip:gfx950", "float16", "float32", False, 32): "llvm.amdgcn.mfma.f32.32x32x16.f16",
+    ("hip:gfx950", "bfloat16", "float32", True, 32): "llvm.amdgcn.mfma.f32.32x32x16.bf16",
+    ("hip:gfx950", "int8", "int32", True, 32): "llvm.amdgcn.mfma.i32.32x32x32.i8",
+    ("hip:gfx950", "float8_e4m3", "float32", True, 64): "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4",
+    ("hip:gfx950", "float8_e5m2", "float32", False, 16): "llvm.amdgcn.mfma.f32.32x32x16.bf8.bf8",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", INSTRUCTIONS)
+def test_which_instruction_is_taken(case: Any) -> None:
+    """The first of the target's that fits; its product is right."""
+    target, dtype, accumulator, tb, bk = case
+    program = parse(matmul(64, 64, 2 * bk, dtype, accumulator, tb=tb, bk=bk))
+    gemm = next(each for each in walk(program.body) if isinstance(each, Gemm))
+    plan = plan_gemm(gemm, program.threads, tilelang.targets.resolve(target))
+    expected = INSTRUCTIONS[case]
+    assert (plan.instruction and plan.instruction.name) == expected
+    missing = f"{target} multiplies no matrices of {dtype} into {accumulator}"
+    assert plan.note == (missing if expected is None and dtype != "float32" else "")
+    check(target, dtype, (40, 64, 2 * bk), accumulator, tb=tb, bk=bk)
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "opcode"),
+    [
+        ("cuda:sm_75", "int8", "IMMA"),
+        ("cuda:sm_80", "bfloat16", "HMMA"),
+        ("cuda:sm_80", "float16", "HMMA"),
+        ("cuda:sm_80", "int8", "IMMA"),
+        ("cuda:sm_80", "float64", "DMMA"),
+        ("cuda:sm_89", "float8_e4m3", "QMMA"),
+        ("hip:gfx90a", "float64", "v_mfma_f64"),
+        ("hip:gfx942", "bfloat16", "v_mfma_f32"),
+        ("hip:gfx942", "int8", "v_mfma_i32"),
+        ("hip:gfx950", "float8_e4m3", "v_mfma"),
+    ],
+)
+def test_machine_code(target: str, dtype: str, opcode: str) -> None:
+    kernel = tilelang.compile(
+        matmul(256, 256, 256, dtype, ACCUMULATOR.get(dtype, "float32"), tb=True, bk=64), target, cache=False
+    )
+    assert any(opcode in each.opcode for each in kernel.listing.instructions)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_work(dtype: str) -> None:
+    """Operations are counted in the type of the operands; those of integers too."""
+    program = parse(matmul(40, 36, 72, dtype, ACCUMULATOR.get(dtype, "float32")))
+    work = flops(program)
+    added = 64 * 64  # one is added to each element of the tiles, in the accumulator's type
+    accumulator = ACCUMULATOR.get(dtype, "float32")
+    own = added if accumulator == dtype else 0
+    assert work[dtype] == 2 * 40 * 36 * 72 + own
