@@ -297,7 +297,8 @@ print(sorted(name for name in ("tvm", "tvm_ffi", "torch", "pandas") if name in s
 """
     root = Path(tilelang.__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": str(root)}
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-P", "-c", program]  # -P: the copy that is tested, not the one in the working directory
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "[]"
 

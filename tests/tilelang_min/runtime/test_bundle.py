@@ -106,7 +106,7 @@ assert "tvm" not in sys.modules
 print(sorted(name for name in ("tvm", "tvm_ffi", "torch", "pandas") if name in sys.modules))
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(tilelang.__file__).parent.parent)}
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    ran = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "[]"
 

@@ -207,10 +207,23 @@ def test_other_executors_give_the_same_results(good: Any, folder: Any, executor:
         assert [m for m in case.metrics if m.provenance.kind == "simulated"] == simulated
 
 
+NO_TVM = """\
+import sys
+
+class NoTvm:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tvm":
+            raise ModuleNotFoundError("there is no TVM here", name=name)
+
+sys.meta_path.insert(0, NoTvm())
+"""
+"""Hides TVM wherever it is installed, also beside this project."""
+
+
 def test_a_host_without_the_compiler_launches_bundles(good: Any, folder: Any) -> None:
     hidden = folder.path / "hidden"
     hidden.mkdir()
-    (hidden / "tvm.py").write_text("raise ImportError('there is no TVM here')\n")
+    (hidden / "sitecustomize.py").write_text(NO_TVM)
     folder.variables["PYTHONPATH"] = os.pathsep.join([str(hidden), environment()["PYTHONPATH"]])
     folder.variables["TILELANG_CACHE_DIR"] = str(folder.path / "empty")  # a cached kernel would need no compiler
     case = good.case("scale[float32,N=1000]@cpu")
