@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tilelang_min.errors import ResourceError
-from tilelang_min.ir.nodes import TileProgram
+from tilelang_min.errors import LanguageError, ResourceError
+from tilelang_min.ir.nodes import Gemm, TileProgram
+from tilelang_min.program import SourceLocation
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
@@ -67,3 +68,14 @@ def _check_fragments(program: TileProgram, target: Target) -> None:
                     location=buffer.location,
                     remedy="use a smaller tile or more threads",
                 )
+
+
+def require_accumulator(target: Target, gemm: Gemm, location: SourceLocation) -> None:
+    """Raise LanguageError where the target does not add up in the type of C: float16, other than by matrix instructions."""
+    dtype = gemm.c.buffer.dtype
+    if dtype == "float16" and all(each.c_dtype != dtype for each in target.instruction_set):
+        raise LanguageError(
+            f"{target.name} does not add up matrix products in {dtype}",
+            location=location,
+            remedy=f"give {gemm.c.buffer.name} the type float32, and T.copy it into a {dtype} fragment",
+        )

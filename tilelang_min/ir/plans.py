@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilelang_min.errors import LanguageError
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
-from tilelang_min.ir.nodes import Gemm
-from tilelang_min.program import SourceLocation
 from tilelang_min.program.dtypes import dtype_bytes
-from tilelang_min.targets import Target
 
 
 @dataclass(frozen=True)
@@ -27,17 +23,6 @@ class GemmPlan:
     instruction: Any = None
     k_pack: int = 1
     note: str = ""
-
-
-def require_accumulator(target: Target, gemm: Gemm, location: SourceLocation) -> None:
-    """Raise LanguageError where the target does not add up in the type of C: float16, other than by matrix instructions."""
-    dtype = gemm.c.buffer.dtype
-    if dtype == "float16" and all(each.c_dtype != dtype for each in target.instruction_set):
-        raise LanguageError(
-            f"{target.name} does not add up matrix products in {dtype}",
-            location=location,
-            remedy=f"give {gemm.c.buffer.name} the type float32, and T.copy it into a {dtype} fragment",
-        )
 
 
 def ldmatrix_brings(dtype: str, along_k: bool) -> bool:

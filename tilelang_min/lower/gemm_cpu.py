@@ -20,9 +20,9 @@ from typing import Any
 
 from tvm import tirx
 
+from tilelang_min.analysis.limits import require_accumulator
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.nodes import Expr, Gemm, Region
-from tilelang_min.ir.plans import require_accumulator
 from tilelang_min.lower.context import Context
 from tilelang_min.program.dtypes import DATA_TYPES
 

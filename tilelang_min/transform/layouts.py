@@ -11,10 +11,11 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from tilelang_min.analysis.limits import require_accumulator
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
-from tilelang_min.ir.plans import Layouts, require_accumulator
+from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.vectors import nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
