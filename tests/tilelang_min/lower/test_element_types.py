@@ -10,7 +10,7 @@ from kernel_runs import run
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tilelang_min.errors import LanguageError
+from tilelang_min.errors import LanguageError, TargetError
 from tilelang_min.frontend import parse
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
 
@@ -127,6 +127,43 @@ def test_types_that_meet(target: str) -> None:
     powers = np.exp(a[i].astype(np.float64)).astype(bf16)
     expected = (powers.astype(np.float32) * np.float32(bf16.type(2.3))).astype(np.float64)
     assert np.allclose(found["E"].astype(np.float64), expected, rtol=2**-7)
+
+
+def reductions(dtype: str, total: str) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((16, 100), dtype), B: T.Tensor((16,), total), C: T.Tensor((16,), dtype)):
+        with T.Kernel(1, threads=64) as _:
+            tile = T.alloc_fragment((16, 100), dtype)
+            sums = T.alloc_fragment((16,), total)
+            largest = T.alloc_fragment((16,), dtype)
+            T.copy(A, tile)
+            T.reduce_sum(tile, sums, dim=1)
+            T.reduce_max(tile, largest, dim=1)
+            T.copy(sums, B)
+            T.copy(largest, C)
+
+    return main
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_reductions(dtype: str, target: str) -> None:
+    """Sums of integers in int32, of floats in float32; exchanges of 8 bytes between lanes of AMD do not exist."""
+    size = DATA_TYPES[dtype].size
+    if size == 8 and target.startswith("hip"):
+        with pytest.raises(TargetError, match=f"cannot exchange {dtype} between lanes"):
+            run(reductions(dtype, dtype), target, [])
+        return
+    total = dtype if size == 8 else "float32" if is_float(dtype) else "int32"
+    a = values(dtype, 1600, 4).reshape(16, 100)
+    a[:5] = values(dtype, 5 * 100, 5).reshape(5, 100) - numpy_dtype(dtype).type(0 if dtype.startswith("u") else 20)
+    kernel = reductions(dtype, total)
+    empty = np.full(16, 77)
+    found = run(kernel, target, [a, empty.astype(total), empty.astype(numpy_dtype(dtype))])
+    assert np.array_equal(found["B"].astype(np.float64), a.astype(np.float64).sum(1))
+    assert np.array_equal(found["C"], a.max(1))
+    if target != "cpu":
+        tilelang.compile(kernel, target, cache=False)
 
 
 def infinite(dtype: str) -> Any:

@@ -23,6 +23,7 @@ _RETURN_BODY = re.compile(r"\s*return (?P<value>[^;]*);\s*")
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _MARKER = re.compile(rf"\s*{OPERATION_MARKER}\((\d+)\);\s*")
+_SMALLEST = re.compile(r"(?<![\w.])-(?:(2147483648)|9223372036854775808)(?![\w.])")
 _KERNEL = re.compile(r'^extern "C" __global__ .*\{\s*$', re.MULTILINE)
 
 
@@ -31,7 +32,13 @@ def finish(text: str, lines: OperationLines) -> str:
     kernel = _KERNEL.search(text)
     if kernel is None:
         raise CodegenError("the printed CUDA C++ holds no kernel")
-    return helpers_to_macros(text[: kernel.start()]) + markers_to_lines(text[kernel.start() :], lines)
+    body = smallest_integers(text[kernel.start() :])
+    return helpers_to_macros(text[: kernel.start()]) + markers_to_lines(body, lines)
+
+
+def smallest_integers(text: str) -> str:
+    """The smallest int32 and int64 as C++ must write them: its ``-2147483648`` negates a number that is a ``long``."""
+    return _SMALLEST.sub(lambda number: "(-2147483647 - 1)" if number[1] else "(-9223372036854775807LL - 1)", text)
 
 
 def helpers_to_macros(text: str) -> str:
