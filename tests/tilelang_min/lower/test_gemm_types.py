@@ -24,7 +24,16 @@ TYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m
 
 
 def matmul(
-    M: int, N: int, K: int, dtype: str, accumulator: str, ta: bool = False, tb: bool = False, bk: int = 32, pad: int = 0
+    M: int,
+    N: int,
+    K: int,
+    dtype: str,
+    accumulator: str,
+    ta: bool = False,
+    tb: bool = False,
+    bk: int = 32,
+    pad: int = 0,
+    threads: int = 64,
 ) -> Any:
     """``C = op(A) @ op(B) + 1`` in tiles of 32x32, the one added in the accumulator."""
     block = 32
@@ -35,7 +44,7 @@ def matmul(
         B: T.Tensor((N, K) if tb else (K, N), dtype),
         C: T.Tensor((M, N), accumulator),
     ):
-        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=64) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((bk, block + pad) if ta else (block, bk + pad), dtype)
             B_shared = T.alloc_shared((block, bk + pad) if tb else (bk, block + pad), dtype)
             C_local = T.alloc_fragment((block, block), accumulator)
@@ -161,6 +170,32 @@ def test_which_instruction_is_taken(case: Any) -> None:
     missing = f"{target} multiplies no matrices of {dtype} into {accumulator}"
     assert plan.note == (missing if expected is None and dtype != "float32" else "")
     check(target, dtype, (40, 64, 2 * bk), accumulator, tb=tb, bk=bk)
+
+
+NARROW = {
+    ("hip:gfx90a", "bfloat16", 32): "llvm.amdgcn.mfma.f32.16x16x16bf16.1k",
+    ("hip:gfx90a", "int8", 32): "llvm.amdgcn.mfma.i32.16x16x16i8",
+    ("hip:gfx942", "int8", 64): "llvm.amdgcn.mfma.i32.16x16x32.i8",
+    ("hip:gfx942", "float64", 16): "llvm.amdgcn.mfma.f64.16x16x4f64",
+    ("hip:gfx950", "float16", 32): "llvm.amdgcn.mfma.f32.16x16x32.f16",
+    ("hip:gfx950", "bfloat16", 64): "llvm.amdgcn.mfma.f32.16x16x32.bf16",
+    ("hip:gfx950", "int8", 64): "llvm.amdgcn.mfma.i32.16x16x64.i8",
+    ("hip:gfx950", "float8_e5m2", 128): "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4",
+    ("hip:gfx950", "float8_e4m3", 64): "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8",
+    ("cuda:sm_90a", "int8", 32): "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tb", [False, True])
+@pytest.mark.parametrize("case", NARROW)
+def test_tiles_of_several_warps(case: Any, tb: bool) -> None:
+    """Four wavefronts of 16x16 (two warps of 32x16)."""
+    target, dtype, bk = case
+    accumulator, threads = ACCUMULATOR.get(dtype, "float32"), 256 if target.startswith("hip") else 64
+    program = parse(matmul(64, 64, 2 * bk, dtype, accumulator, tb=tb, bk=bk, threads=threads))
+    gemm = next(each for each in walk(program.body) if isinstance(each, Gemm))
+    assert plan_gemm(gemm, threads, tilelang.targets.resolve(target)).instruction.name == NARROW[case]
+    check(target, dtype, (40, 35, bk + 5), accumulator, tb=tb, bk=bk, threads=threads)
 
 
 @pytest.mark.parametrize(
