@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
+import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
@@ -119,6 +120,17 @@ class Context:
     def simplify(self, value: Expr) -> Expr:
         """``value`` in simplest form, with all ranges known here."""
         return simplify(value, self.analyzer)
+
+    def decide(self, value: Expr) -> Expr:
+        """``value`` without the ``if_then_else`` whose condition is known for every block, thread and iteration."""
+
+        def choose(call: Any) -> Any:
+            if not str(getattr(call.op, "name", "")).endswith(".if_then_else"):
+                return call
+            known = self.analyzer.simplify(call.args[0])
+            return call if not isinstance(known, tirx.IntImm) else call.args[1 if known.value else 2]
+
+        return tvm_ffi.structural_map(value, (ir.Call, choose)) if isinstance(value, ir.Expr) else value
 
     def proves(self, condition: Any) -> bool:
         """Whether ``condition`` holds for every block, thread and iteration."""

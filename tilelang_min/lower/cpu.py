@@ -230,7 +230,7 @@ def _assign(
             else tirx.if_then_else(guard, storage[number], tirx.const(0, buffer.tvm_dtype))
         )
 
-    value = replace_loads(substitute(assign.value, values), read)
+    value = context.decide(replace_loads(substitute(assign.value, values), read))
     indices = tuple(replace_loads(substitute(index(item), values), read) for item in assign.indices)
     storage, number = place(assign.buffer, indices)
     store = tirx.BufferStore(storage, value, [number])

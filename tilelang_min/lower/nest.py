@@ -154,7 +154,7 @@ def _element(
         def read(load: Any, numbers: Any = numbers) -> Any:
             return _read(context, nest, load, point, position, vectors.get(next(numbers)))
 
-        value = replace_loads(substitute(assign.value, point.values), read)
+        value = context.decide(replace_loads(substitute(assign.value, point.values), read))
         indices = tuple(replace_loads(substitute(index(item), point.values), read) for item in assign.indices)
         number += reads
         _write(context, nest, assign, indices, value, point, position, outputs.get(number), owner)

@@ -90,3 +90,17 @@ def panels(m: int, n: int, panel: int, order: str = "row") -> Any:
             T.copy(S, B[by * 8, bx * 32])
 
     return main
+
+
+def guarded_division(n: int) -> Any:
+    """A division that a condition keeps from dividing by zero; conditions that are known and that are not."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "int32"), D: T.Tensor((n,), "int32"), B: T.Tensor((n,), "int32")):
+        with T.Kernel(T.ceildiv(n, 64), threads=64) as bx:
+            for i in T.Parallel(64):
+                at = bx * 64 + i
+                quotient = T.if_then_else(D[at] != 0, A[at] // D[at], -1)
+                B[at] = T.if_then_else(i < 64, quotient, 1000) + T.if_then_else(at < 100, 10, 20)
+
+    return main

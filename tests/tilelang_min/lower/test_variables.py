@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_runs import check
-from kernel_variables import functions, panels, variables, variables_reference, vectorized
+from kernel_variables import functions, guarded_division, panels, variables, variables_reference, vectorized
 
 import tilelang_min as tilelang
 from tilelang_min.driver.analysis import analyse_program
@@ -53,6 +53,24 @@ def test_variables(target: str) -> None:
 @pytest.mark.parametrize("n", [512, 500])
 def test_vectorized(n: int, target: str) -> None:
     check(vectorized(n), target, [normal(n), empty(n)], lambda A, B: (A.astype(np.float64) * 2 + A[3],))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_guarded_division(target: str) -> None:
+    a = np.arange(192, dtype=np.int32) + 50
+    d = (np.arange(192, dtype=np.int32) % 3) * 7
+
+    def reference(A: Any, D: Any, B: Any) -> Any:
+        quotient = np.where(D != 0, A // np.maximum(D, 1), -1)
+        return (quotient + np.where(np.arange(192) < 100, 10, 20),)
+
+    check(guarded_division(192), target, [a, d, np.zeros(192, np.int32)], reference)
+
+
+def test_known_conditions_are_decided() -> None:
+    text = str(thread_program(guarded_division(192), tilelang.targets.resolve("cuda:sm_80"))[2].function.script())
+    assert "1000" not in text
+    assert "100" in text
 
 
 def test_vectorized_moves_vectors() -> None:
