@@ -108,7 +108,7 @@ class _Walker:
             self.access(load.source, load.indices, period or self.load_bytes)
         for call in calls:
             if (
-                _call_name(call) == "tirx.if_then_else"
+                _call_name(call).endswith(".if_then_else")
                 and any(_memory(load) for arm in call.args[1:] for load in _loads(arm))
                 and self.depends_on_data(call.args[0])
             ):

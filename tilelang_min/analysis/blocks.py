@@ -177,7 +177,7 @@ class _Parts:
 
     def call(self, node: Any) -> None:
         """The condition of an ``if_then_else``."""
-        if str(getattr(node.op, "name", "")) == "tirx.if_then_else":
+        if str(getattr(node.op, "name", "")).endswith(".if_then_else"):  # of `prim` or `tirx`, by version
             self.conditions.append(node.args[0])
 
     def known(self) -> dict[int, Interval]:

@@ -56,6 +56,19 @@ def ragged_in_one() -> Any:
     return copy(30, 128)
 
 
+@classes(((0, 0, 0), 2), ((2, 0, 0), 2))
+def read_by_some() -> Any:
+    """The only condition is inside an expression: half of the blocks read A."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8, 128), "float32"), B: T.Tensor((8, 128), "float32")):
+        with T.Kernel(4, threads=64) as bx:
+            for i, j in T.Parallel(8, 32):
+                B[i, bx * 32 + j] = T.if_then_else(bx < 2, A[i, bx * 32 + j], 1.0)
+
+    return main
+
+
 @classes(((0, 0, 0), 1), ((1, 0, 0), 2), ((3, 0, 0), 1))
 def halo() -> Any:
     """A window that looks before the first and behind the last element."""
