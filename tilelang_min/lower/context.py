@@ -59,6 +59,10 @@ class Context:
             self.emit(tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, operation)))
             self._marked[-1] = operation
 
+    def inherit(self, operation: int) -> None:
+        """Say that ``operation`` is still the marked one: the marker before this place holds, and none need be written."""
+        self._marked[-1] = operation
+
     @contextmanager
     def assuming(self, condition: Any) -> Iterator[None]:
         """What is proved meanwhile may use ``condition``: the body of a branch needs no guard that the branch implies.

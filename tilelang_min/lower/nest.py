@@ -61,9 +61,9 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
         if alone:
             guard = both(owner, guard)
         with context.assuming(guard), context.nested() as body:
-            context._marked[-1] = statement.operation
+            context.inherit(statement.operation)
             _group(context, nest, layout, group, statement, maps, None if alone else owner)
-        context._marked[-1] = statement.operation
+        context.inherit(statement.operation)
         if guard is None:
             for item in body:
                 context.emit(item)

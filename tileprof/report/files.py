@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tileprof.errors import StoreError
 from tileprof.report import html, result, summary, table
+from tileprof.report.writing import replace_file
 from tileprof.store.records import Run
 
 RENDERERS: dict[str, Callable[[Run], str]] = {
@@ -23,21 +21,3 @@ RENDERERS: dict[str, Callable[[Run], str]] = {
 def write_files(run: Run, directory: Path) -> list[Path]:
     """Render every file into ``directory``, replacing older ones in one step each.  Raises StoreError where it cannot write."""
     return [replace_file(directory / name, render(run)) for name, render in RENDERERS.items()]
-
-
-def replace_file(path: Path, text: str) -> Path:
-    """Write ``text`` to ``path`` whole or not at all.  Raises StoreError."""
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)  # mkstemp makes it private, a report is for others too
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        remedy = "free some space, and render again with `tileprof report`"
-        raise StoreError(f"cannot write {path}: {error.strerror}", remedy=remedy) from error
-    return path

@@ -10,8 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -24,13 +22,13 @@ from markupsafe import Markup
 from tileprof.analyse.flame import MODES, flame_trees
 from tileprof.analyse.labels import variant_labels
 from tileprof.analyse.roofline import rooflines
-from tileprof.errors import StoreError
 from tileprof.report import flame_view, numbers, overview, roofline_view, words
 from tileprof.report.cells import ProvenanceTable
 from tileprof.report.conflict_view import conflict_targets
 from tileprof.report.source_view import source_files
 from tileprof.report.text import breakable, shorten
 from tileprof.report.variants_view import variant_tables
+from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
 __all__ = ["render", "write"]
@@ -109,21 +107,7 @@ def render(run: Run) -> str:
 
 def write(run: Run, path: str | Path) -> Path:
     """Writes the page, replacing an older one in one step.  Raises StoreError when the place cannot be written."""
-    place = Path(path)
-    text = render(run)
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:40]}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)  # mkstemp makes it private, a report is for others too
-            os.replace(temporary, place)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StoreError(f"cannot write {place}: {error.strerror}", remedy="choose another place with -o") from error
-    return place
+    return replace_file(Path(path), render(run), remedy="choose another place with -o")
 
 
 def policy(style: str, *scripts: str) -> str:
