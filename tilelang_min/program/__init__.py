@@ -12,6 +12,7 @@ from tilelang_min.program.thread_program import (
     CompiledKernel,
     Parameter,
     SharedBuffer,
+    TensorMap,
     ThreadProgram,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "Resources",
     "SharedBuffer",
     "SourceLocation",
+    "TensorMap",
     "ThreadProgram",
     "TileOperation",
 ]

@@ -55,12 +55,31 @@ class SharedBuffer:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor map of NVIDIA's tensor memory accelerator: how boxes of one parameter travel to shared memory and back.
+
+    ``name`` is the kernel parameter that holds the map, ``parameter`` the tensor it describes.  ``shape`` and ``box`` are in
+    elements, outermost dimension first, of a dense row-major view of the tensor; ``swizzle`` is 0, 32, 64 or 128 bytes, and then
+    the innermost extent of the box is at most that many bytes.  Elements out of range read as zero and are not written.
+    """
+
+    name: str
+    parameter: str
+    dtype: str
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
 @dataclass(frozen=True)
 class ThreadProgram:
     """A kernel as a TVM TIRx function, and what a reader of that function needs to know.
 
-    ``function`` is a ``tvm.tirx.PrimFunc``; its parameters are pointers named as ``parameters`` (GPU), or those and two
-    int32 ``block_begin``, ``block_end`` (CPU).  ``docs/architecture.md`` lists the node kinds it may hold.
+    ``function`` is a ``tvm.tirx.PrimFunc``; its parameters are pointers named as ``parameters`` (GPU), behind them the maps
+    named as ``tensor_maps`` (NVIDIA), or pointers and two int32 ``block_begin``, ``block_end`` (CPU).  ``cluster`` is how many
+    blocks, in each direction, start together and see one another's shared memory.  ``docs/architecture.md`` lists the node
+    kinds it may hold.
     """
 
     name: str
@@ -72,6 +91,8 @@ class ThreadProgram:
     shared: tuple[SharedBuffer, ...]
     shared_bytes_dynamic: int
     operations: tuple[TileOperation, ...]
+    tensor_maps: tuple[TensorMap, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass(frozen=True)
