@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilelang_min.errors import LanguageError, ResourceError
 from tilelang_min.ir.nodes import Gemm, TileProgram
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program import SourceLocation
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
 
-def check_resources(program: TileProgram, target: Target) -> None:
-    """Raise ResourceError when the block needs more shared memory or threads than the target has."""
+def check_resources(
+    program: TileProgram, target: Target, shared_layouts: Mapping[str, SharedLayout] | None = None
+) -> None:
+    """Raise ResourceError when the block needs more shared memory or threads than the target has.
+
+    Tiles that ``shared_layouts`` does not name lie row after row.
+    """
     if target.kind == "cpu":
         return
     if program.threads > target.max_threads_per_block:
@@ -34,12 +42,15 @@ def check_resources(program: TileProgram, target: Target) -> None:
             location=program.location,
             remedy="put the longest dimension first",
         )
-    tiles = []
+    tiles, need = [], 0
     for buffer in program.buffers:
         if buffer.scope == "shared":
             stages = program.stages.get(buffer.name, 1)
-            tiles.append((buffer.elements * dtype_bytes(buffer.dtype) * stages, stages, buffer))
-    need = sum(-(-size // 128) * 128 for size, _, _ in tiles)
+            plain = SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
+            layout = (shared_layouts or {}).get(buffer.name, plain)
+            size = (layout.pitch * (stages - 1) + layout.elements) * layout.itemsize
+            need = -(-need // layout.alignment) * layout.alignment + -(-size // 128) * 128
+            tiles.append((size, stages, buffer))
     if need > target.shared.block_limit:
         word = "LDS" if target.kind == "hip" else "shared memory"
         tiles.sort(key=lambda item: -item[0])

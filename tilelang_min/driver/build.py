@@ -75,7 +75,7 @@ def thread_program(
             check_resources(program, target)
             layouts = choose_layouts(program, target)
             program = insert_barriers(exchange_reductions(program, layouts, target))
-            check_resources(program, target)
+            check_resources(program, target, layouts.shared)
     _dump("after transforms", lambda: describe(program))
     with watch.step("lower"):
         thread = lower_cpu(program, target) if layouts is None else lower_gpu(program, target, layouts)

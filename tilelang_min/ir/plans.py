@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program.dtypes import dtype_bytes
 
 
@@ -41,7 +42,7 @@ class Layouts:
     ``fragments`` by buffer name, ``nests`` by ``id()`` of the statement, ``gemms`` by operation id.
     ``registers`` says, by statement and fragment, which register of the fragment goes with each register of the nest; absent: the
     one of that number.  ``origins``: the operation that decided the layout of a fragment that is reduced or meets others of lower
-    rank.
+    rank.  ``shared``: where the elements of shared tiles lie, by name; absent: row after row.
     """
 
     fragments: dict[str, FragmentLayout] = field(default_factory=dict)
@@ -49,3 +50,4 @@ class Layouts:
     gemms: dict[int, GemmPlan] = field(default_factory=dict)
     registers: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
     origins: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, SharedLayout] = field(default_factory=dict)

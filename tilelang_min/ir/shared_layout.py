@@ -18,6 +18,7 @@ of an address with bits 7-9, so a stage of such a tile must lie on 1,024 bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 Expr = Any
@@ -74,6 +75,12 @@ class SharedLayout:
         return self.columns // self.panel * self.rows * self.row_stride
 
     @property
+    def pitch(self) -> int:
+        """Elements from one stage to the next: :attr:`elements`, rounded up to whole ``alignment``s."""
+        unit = self.alignment // gcd(self.alignment, self.itemsize)
+        return -(-self.elements // unit) * unit
+
+    @property
     def alignment(self) -> int:
         """Bytes on which a stage must lie, so that the swizzle depends on the address alone."""
         return 1024 if (self.mask and self.panel < self.columns) or self._tma else 128
@@ -92,6 +99,11 @@ class SharedLayout:
     def contiguous(self) -> int:
         """Elements that stay together when they start at a multiple of their number: the widest vector of an access."""
         return UNIT_BYTES // self.itemsize if self.mask else self.panel
+
+    def whole(self, width: int) -> bool:
+        """Whether ``width`` elements from a column that is a multiple of ``width`` lie side by side, aligned to all of them."""
+        unit = UNIT_BYTES // self.itemsize if self.mask else width
+        return not any(size % width for size in (self.panel, self.row_stride, self.pitch, unit))
 
     @property
     def is_plain(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,7 @@ from tvm.sym import Analyzer
 from tilelang_min.ir.expressions import bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
@@ -28,12 +30,15 @@ class Context:
     Statements go to the innermost open block (:meth:`emit`); :meth:`nested` opens one and yields its statements.
     """
 
-    def __init__(self, program: TileProgram, target: Target) -> None:
+    def __init__(
+        self, program: TileProgram, target: Target, shared_layouts: Mapping[str, SharedLayout] | None = None
+    ) -> None:
         self.program = program
         self.target = target
         self.allocations: list[Any] = []
         self.storage: dict[str, Any] = {}
         self.shared: list[SharedBuffer] = []
+        self.shared_layouts = dict(shared_layouts or {})
         self.shared_bytes_dynamic = 0
         self.thread = tirx.Var("threadIdx_x", "int32")
         self.analyzer = Analyzer()
@@ -174,16 +179,36 @@ class Context:
             self._names[buffer.name] = 1
         return pointers, declarations
 
+    def layout_of(self, buffer: Buffer) -> SharedLayout:
+        """Where the elements of a shared tile lie."""
+        known = self.shared_layouts.get(buffer.name)
+        return known or SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
+
     def allocate_shared(self) -> None:
-        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit."""
+        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit or need its alignment."""
         tiles = [buffer for buffer in self.program.buffers if buffer.scope == "shared"]
+        layouts = [self.layout_of(buffer) for buffer in tiles]
         offset = 0
-        for buffer in tiles:
+        for buffer, layout in zip(tiles, layouts, strict=True):
             stages = self.program.stages.get(buffer.name, 1)
-            size = buffer.elements * stages * dtype_bytes(buffer.dtype)
-            self.shared.append(SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, size))
+            size = (layout.pitch * (stages - 1) + layout.elements) * layout.itemsize
+            offset = -(-offset // layout.alignment) * layout.alignment
+            place = SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, size)
+            if not layout.is_plain or (stages > 1 and layout.pitch != layout.elements):
+                place = replace(
+                    place,
+                    layout=layout.describe(),
+                    panel=layout.panel,
+                    row_stride=layout.row_stride,
+                    pitch=layout.pitch,
+                    shift=layout.shift,
+                    mask=layout.mask,
+                )
+            self.shared.append(place)
             offset += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
-        dynamic = self.target.kind == "cuda" and offset > self.target.shared.static_limit
+        dynamic = self.target.kind == "cuda" and (
+            offset > self.target.shared.static_limit or any(layout.alignment > SHARED_ALIGNMENT for layout in layouts)
+        )
         arena = None
         if dynamic:
             self.shared_bytes_dynamic = offset
@@ -191,8 +216,8 @@ class Context:
                 (offset,), "uint8", self.fresh("shared_memory"), scope="shared.dyn", data_alignment=1024
             )
             self.allocations.append(tirx.AllocBuffer(arena))
-        for buffer, place in zip(tiles, self.shared, strict=True):
-            elements = buffer.elements * place.stages
+        for buffer, place, layout in zip(tiles, self.shared, layouts, strict=True):
+            elements = place.bytes // layout.itemsize
             if arena is None:
                 flat = tirx.decl_buffer(
                     (elements,),
@@ -217,13 +242,27 @@ class Context:
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...], stage: Expr = None) -> Expr:
         """Element number of ``indices`` in the flat storage of ``buffer``, at ``stage`` (raw, taken modulo the stages)."""
-        total: Expr = 0
-        for item, extent in zip(indices, buffer.shape, strict=True):
-            total = total * extent + item
+        layout = self.layout_of(buffer) if buffer.scope == "shared" else None
+        if layout is None or layout.is_plain:
+            total: Expr = 0
+            for item, extent in zip(indices, buffer.shape, strict=True):
+                total = total * extent + item
+        else:
+            row: Expr = 0
+            for item, extent in zip(indices[:-1], buffer.shape[:-1], strict=True):
+                row = row * extent + item
+            # Simplified before the exchange of units, through which the analyzer does not look.
+            total = layout.element(self.simplify(row), self.simplify(indices[-1]))
         stages = self.program.stages.get(buffer.name, 1)
         if stages > 1 and stage is not None:
-            total = total + index(stage) % stages * buffer.elements
+            total = total + index(stage) % stages * (buffer.elements if layout is None else layout.pitch)
         return self.simplify(total)
+
+    def whole(self, buffer: Buffer, width: int) -> bool:
+        """Whether ``width`` elements of a row lie side by side and aligned, where those of the tile as written would."""
+        if buffer.scope != "shared" or buffer.name not in self.shared_layouts:
+            return True
+        return self.layout_of(buffer).whole(width)
 
     def guard(self, buffer: Buffer, *places: tuple[Expr, ...]) -> Any:
         """Condition that all ``places`` are inside ``buffer``, without what can be proved; None when nothing is left."""

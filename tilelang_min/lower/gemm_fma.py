@@ -29,14 +29,14 @@ def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
 def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
     """Each thread multiplies its rows of A with its columns of B, a vector of K at a time."""
     dtype, wide = gemm.a.buffer.tvm_dtype, gemm.c.buffer.tvm_dtype
-    step = _vector(gemm.a, gemm.k) if not gemm.transpose_a else 1
+    step = _vector(context, gemm.a, gemm.k) if not gemm.transpose_a else 1
     rows, columns = layout.rows, layout.columns
     a = context.registers("a_reg", dtype, rows * step)
     b = context.registers("b_reg", dtype, step * columns)
     c = context.storage[gemm.c.buffer.name]
     width = min(layout.vector, 16 // dtype_bytes(gemm.b.buffer.dtype))
-    if gemm.transpose_b or not _divides(gemm.b, width):
-        width = 1
+    while width > 1 and (gemm.transpose_b or not _divides(context, gemm.b, width)):
+        width //= 2
     chunk, close_chunk = context.loop("kc", gemm.k // step)
     with context.nested() as body:
         context.mark(gemm.operation)
@@ -84,15 +84,17 @@ def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
     context.mark(gemm.operation)
 
 
-def _vector(region: Region, extent: int) -> int:
+def _vector(context: Context, region: Region, extent: int) -> int:
     """Elements of a row that one read brings, where rows are aligned to it: 16 bytes, and no more than 8 elements."""
     most = min(8, 16 // dtype_bytes(region.buffer.dtype))
-    return next(width for width in (8, 4, 2, 1) if width <= most and extent % width == 0 and _divides(region, width))
+    fitting = (width for width in (8, 4, 2) if width <= most and extent % width == 0)
+    return next((width for width in fitting if _divides(context, region, width)), 1)
 
 
-def _divides(region: Region, width: int) -> bool:
+def _divides(context: Context, region: Region, width: int) -> bool:
     offset = region.offsets[-1]
-    return region.buffer.shape[-1] % width == 0 and isinstance(offset, int) and offset % width == 0
+    aligned = region.buffer.shape[-1] % width == 0 and isinstance(offset, int) and offset % width == 0
+    return aligned and context.whole(region.buffer, width)
 
 
 def _read(

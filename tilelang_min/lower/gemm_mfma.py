@@ -49,12 +49,7 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
                 _read_run(context, gemm.b, gemm.b_stage, b, column * run, run, start, at, along_k=gemm.transpose_b)
                 continue
             for item in range(run):
-                base = _index(context, gemm.b, gemm.b_stage, at + item, start)
-                source = context.storage[gemm.b.buffer.name]
-                ramp = tirx.Ramp(base, 1, layout.column_pack)
-                context.emit(
-                    tirx.BufferStore(pair, tirx.BufferLoad(source, [ramp]), [tirx.Ramp(0, 1, layout.column_pack)])
-                )
+                _read_columns(context, gemm, pair, layout.column_pack, at + item, start)
                 for part in range(layout.column_pack):
                     slot = tirx.IntImm("int32", (column + part) * run + item)
                     context.emit(tirx.BufferStore(b, pair[part], [slot]))
@@ -94,7 +89,13 @@ def _read_run(
     offset, row = region.offsets[-1], region.buffer.shape[-1]
     width = run
     size = DATA_TYPES[region.buffer.dtype].size
-    while width > 1 and (width * size > 16 or row % width or not isinstance(offset, int) or offset % width):
+    while width > 1 and (
+        width * size > 16
+        or row % width
+        or not isinstance(offset, int)
+        or offset % width
+        or not context.whole(region.buffer, width)
+    ):
         width //= 2
     for item in range(0, run, width):
         if width == 1:
@@ -104,6 +105,18 @@ def _read_run(
         base = _index(context, region, stage, place, k + item)
         load = tirx.BufferLoad(context.storage[region.buffer.name], [tirx.Ramp(base, 1, width)])
         context.emit(tirx.BufferStore(target, load, [tirx.Ramp(first + item, 1, width)]))
+
+
+def _read_columns(context: Context, gemm: Gemm, pair: Any, count: int, k: Expr, column: Expr) -> None:
+    """``count`` neighbouring columns of B, as one vector where they lie together."""
+    if context.whole(gemm.b.buffer, count):
+        ramp = tirx.Ramp(_index(context, gemm.b, gemm.b_stage, k, column), 1, count)
+        load = tirx.BufferLoad(context.storage[gemm.b.buffer.name], [ramp])
+        context.emit(tirx.BufferStore(pair, load, [tirx.Ramp(0, 1, count)]))
+        return
+    for part in range(count):
+        value = _element(context, gemm.b, gemm.b_stage, k, column + part)
+        context.emit(tirx.BufferStore(pair, value, [tirx.IntImm("int32", part)]))
 
 
 def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:

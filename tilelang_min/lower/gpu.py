@@ -41,7 +41,7 @@ _UNROLL_LIMIT = 64
 
 def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadProgram:
     """The thread program of ``program``; pipelines and barriers must be in place."""
-    context = Context(program, target)
+    context = Context(program, target, layouts.shared)
     pointers, declarations = context.parameters()
     context.allocate_shared()
     for buffer in program.buffers:

@@ -264,6 +264,8 @@ def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Poi
     start = points[0].values[inner][1]
     if contiguous(shifted, last, start, len(points), context.analyzer) is not True:
         return None
+    if not context.whole(access.buffer, len(points)):
+        return None
     indices = tuple(substitute(index(item), points[0].values) for item in access.indices)
     return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
 

@@ -44,7 +44,9 @@ class SharedBuffer:
     """A tile in shared memory as the thread program sees it: flat, in elements of ``dtype``.
 
     ``offset`` is the byte offset in the block's shared memory, ``bytes`` its whole size with padding and all stages;
-    ``shape`` is one stage as the author wrote it.
+    ``shape`` is one stage as the author wrote it.  ``layout`` says for people where its elements lie.  For programs the numbers of
+    ``ir/shared_layout.py``, in elements: panels of ``panel`` columns, rows ``row_stride`` apart, in each unit ``u`` of 16 bytes
+    of row r at ``u ^ (r >> shift & mask)``, stages ``pitch`` apart; 0 (panel, stride, pitch) is row after row as ``shape`` says.
     """
 
     name: str
@@ -53,6 +55,12 @@ class SharedBuffer:
     stages: int
     offset: int
     bytes: int
+    layout: str = "plain rows"
+    panel: int = 0
+    row_stride: int = 0
+    pitch: int = 0
+    shift: int = 0
+    mask: int = 0
 
 
 @dataclass(frozen=True, slots=True)

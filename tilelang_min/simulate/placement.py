@@ -35,6 +35,8 @@ class Tile:
     @classmethod
     def of(cls, buffer: SharedBuffer) -> Tile:
         """The rows of a tile.  Raises PlacementError where it is not stored as its shape says."""
+        if buffer.row_stride:
+            raise PlacementError(f"{buffer.name} is not stored row after row: {buffer.layout}")
         elements = math.prod(buffer.shape)
         itemsize = buffer.bytes // max(1, elements * buffer.stages)
         if elements * buffer.stages * itemsize != buffer.bytes or not itemsize:
