@@ -47,6 +47,10 @@ class LineProgress:
     def stage(self, case_id: str, stage: str) -> None:
         """Nothing: lines are for results."""
 
+    def say(self, text: str) -> None:
+        """Print it."""
+        self._print(text)
+
     def finished(self, result: CaseResult) -> None:
         """Print the outcome."""
         self._done += 1
@@ -86,6 +90,10 @@ class BarProgress:
         with self._lock:
             self._stages[case_id] = (time.monotonic(), stage)
         self._describe()
+
+    def say(self, text: str) -> None:
+        """A line above the bar."""
+        self._progress.console.print(escape(text), highlight=False)
 
     def finished(self, result: CaseResult) -> None:
         """Advance the bar; a failure gets a line."""

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tileprof.errors import MeasurementInvalid
+from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import profile_with_ncu
 from tileprof.execute.progress import Progress
@@ -221,13 +223,25 @@ class Sweep:
         }
         if timing.graph == "on":
             builder.note("graphs are not used by this version: launches were timed one by one")
-        with self._turn:
-            self._ask_quietly(lane, request, builder)
-            if not builder.failed and "ncu" in plan.counters:
-                self.progress.stage(builder.case.id, "profiling")
-                raw = self.workload.raw_metrics.get("ncu", ())
-                profile_with_ncu(builder, request, self.directory, self.workload.timeout_s, raw, plan.gpu, self.stop)
+        try:
+            with self._turn, self._gpu(plan) as mine:
+                if not mine:
+                    raise Stopped
+                self._ask_quietly(lane, request, builder)
+                if not builder.failed and "ncu" in plan.counters:
+                    self.progress.stage(builder.case.id, "profiling")
+                    raw = self.workload.raw_metrics.get("ncu", ())
+                    limit_s = self.workload.timeout_s
+                    profile_with_ncu(builder, request, self.directory, limit_s, raw, plan.gpu, self.stop)
+        except MeasurementInvalid as error:  # the GPU was never free
+            builder.fail("invalid_measurement", str(error))
         self._outcomes.put(builder)
+
+    def _gpu(self, plan: TargetPlan) -> AbstractContextManager[bool]:
+        """The lock of the GPU that launches the case; a processor has none."""
+        if plan.gpu is None:
+            return nullcontext(True)
+        return held(first_device(plan.gpu.vendor), self.stop, self.progress.say)
 
     def _ask_quietly(self, lane: Lane, request: dict[str, Any], builder: CaseBuilder) -> list[Ceiling]:
         """Ask the launcher, with the compile lanes paused while it measures; returns ceilings that it sent."""
