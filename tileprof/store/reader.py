@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,21 @@ from tileprof.store.codec import ceiling_from_json, check_from_json, number, tim
 from tileprof.store.records import CaseResult, Metric, Provenance, Run, Suggestion, Unavailable
 from tileprof.store.tables import connect_to_read, translated
 
+MOST_LAUNCHES = 64
+"""A case with more launches is read as their means."""
 
-def read_run(path: Path) -> Run:
-    """The run stored in the file ``path``.  Raises StoreError."""
+
+def read_run(path: Path, most_launches: int | None = MOST_LAUNCHES) -> Run:
+    """The run stored in the file ``path``.
+
+    Of a case with more than ``most_launches`` launches (None: any number) each metric is read as one record, the mean, whose
+    provenance says of how many, and between what; the store keeps the single ones.  Raises StoreError.
+    """
     connection = connect_to_read(path)
     connection.row_factory = sqlite3.Row
     try:
         with translated(path):
-            return _Reader(connection).run()
+            return _Reader(connection, most_launches).run()
     finally:
         connection.close()
 
@@ -37,8 +45,10 @@ def read_header(path: Path) -> dict[str, Any]:
 class _Reader:
     """Builds the records from the tables."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, most_launches: int | None) -> None:
         self.connection = connection
+        self.most_launches = most_launches
+        (self.version,) = connection.execute("PRAGMA user_version").fetchone()
         self.provenances = {
             row["number"]: Provenance(row["kind"], row["tool"], row["version"], row["detail"])
             for row in self.rows("SELECT * FROM provenances")
@@ -70,7 +80,7 @@ class _Reader:
         texts = self.rows(question, case_number)
         single = {text["kind"]: text["text"] for text in texts if text["kind"] != "source"}
         operations = self.rows("SELECT record FROM operations WHERE case_number = ? ORDER BY operation", case_number)
-        metrics = self.rows("SELECT * FROM metrics WHERE case_number = ? ORDER BY rowid", case_number)
+        metrics = self.metrics(case_number)
         return CaseResult(
             id=row["id"],
             hash=row["hash"],
@@ -88,7 +98,7 @@ class _Reader:
             generated=single.get("generated", ""),
             assembly=single.get("assembly", ""),
             bundle=row["bundle"],
-            metrics=tuple(self.metric(metric) for metric in metrics),
+            metrics=metrics,
             timing=timing_from_json(json.loads(row["timing"])) if row["timing"] else None,
             check=check_from_json(json.loads(row["numerics"])) if row["numerics"] else None,
             notes=tuple(json.loads(row["notes"])),
@@ -98,6 +108,37 @@ class _Reader:
                 for record in (json.loads(row["suggestions"]) if "suggestions" in row.keys() else ())  # noqa: SIM118
             ),
         )
+
+    def metrics(self, case_number: int) -> tuple[Metric, ...]:
+        """All metrics of a case in the order in which they were written, or the means over its launches."""
+        if self.version < 3:
+            rows = self.rows("SELECT * FROM metrics WHERE case_number = ? ORDER BY rowid", case_number)
+            return tuple(self.metric(row) for row in rows)
+        question = """
+            SELECT MIN(number) AS number, series, COUNT(DISTINCT launch) AS launches, COUNT(*) AS times, COUNT(value) AS known,
+              AVG(value) AS value, MIN(value) AS least, MAX(value) AS most
+            FROM measurements WHERE case_number = ? GROUP BY series ORDER BY 1"""
+        groups = self.rows(question, case_number)
+        if self.most_launches is None or all(group["launches"] <= self.most_launches for group in groups):
+            rows = self.rows("SELECT * FROM metrics WHERE case_number = ? ORDER BY number", case_number)
+            return tuple(self.metric(row) for row in rows)
+        return tuple(self.mean(group) for group in groups)
+
+    def mean(self, group: sqlite3.Row) -> Metric:
+        """One record for a metric of many launches."""
+        (what,) = self.rows(
+            "SELECT *, NULL AS launch, ? AS value FROM series WHERE series = ?", group["value"], group["series"]
+        )
+        record = self.metric(what)
+        if group["times"] == 1:
+            return record
+        source = record.provenance
+        missing = group["times"] - group["known"]
+        detail = f"mean of {group['known']:,} launches" + (f" ({missing:,} without a value)" if missing else "")
+        if group["known"]:
+            detail += f", {group['least']:g} to {group['most']:g}"
+        detail = f"{source.detail}; {detail}" if source.detail else detail
+        return replace(record, provenance=replace(source, detail=detail))
 
     def metric(self, row: sqlite3.Row) -> Metric:
         return Metric(

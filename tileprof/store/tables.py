@@ -9,11 +9,8 @@ from pathlib import Path
 
 from tileprof.errors import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of the tables below; a file of a later version is refused."""
-
-UPGRADES = {1: "ALTER TABLE cases ADD COLUMN suggestions TEXT NOT NULL DEFAULT '[]'"}
-"""What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
 
@@ -39,16 +36,41 @@ CREATE TABLE case_texts (
 CREATE TABLE provenances (
   number INTEGER PRIMARY KEY, kind TEXT NOT NULL, tool TEXT NOT NULL, version TEXT NOT NULL, detail TEXT NOT NULL,
   UNIQUE (kind, tool, version, detail));
-CREATE TABLE metrics (
-  case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, metric TEXT NOT NULL, value REAL,
-  unit TEXT NOT NULL, provenance INTEGER NOT NULL REFERENCES provenances, operation INTEGER, buffer TEXT,
-  access TEXT, launch INTEGER, flag TEXT);
-CREATE INDEX metrics_by_case ON metrics (case_number, metric);
 CREATE TABLE ceilings (
   target TEXT NOT NULL, quantity TEXT NOT NULL, unit_class TEXT NOT NULL, record TEXT NOT NULL,
   PRIMARY KEY (target, quantity, unit_class));
 CREATE TABLE unavailable (record TEXT NOT NULL UNIQUE);
 """
+
+# ``number`` is the place of a metric in its case; measurements of one series lie together, so that a question about it is quick.
+# What a number is, apart from its launch, is said once: profiles have the same hundred metrics for thousands of launches.
+METRICS = """
+CREATE TABLE series (
+  series INTEGER PRIMARY KEY, metric TEXT NOT NULL, unit TEXT NOT NULL, provenance INTEGER NOT NULL REFERENCES provenances,
+  operation INTEGER, buffer TEXT, access TEXT, flag TEXT);
+CREATE TABLE measurements (
+  case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, series INTEGER NOT NULL REFERENCES series,
+  number INTEGER NOT NULL, launch INTEGER, value REAL, PRIMARY KEY (case_number, series, number)) WITHOUT ROWID;
+CREATE VIEW metrics AS
+  SELECT number, case_number, metric, value, unit, provenance, operation, buffer, access, launch, flag
+  FROM measurements JOIN series USING (series);
+"""
+
+UPGRADES = {
+    1: "ALTER TABLE cases ADD COLUMN suggestions TEXT NOT NULL DEFAULT '[]';",
+    2: "ALTER TABLE metrics RENAME TO old; DROP INDEX metrics_by_case;"
+    + METRICS
+    + """
+INSERT INTO series (metric, unit, provenance, operation, buffer, access, flag)
+  SELECT DISTINCT metric, unit, provenance, operation, buffer, access, flag FROM old;
+INSERT INTO measurements (case_number, series, number, launch, value)
+  SELECT o.case_number, s.series, o.rowid, o.launch, o.value FROM old o JOIN series s
+  ON s.metric = o.metric AND s.unit = o.unit AND s.provenance = o.provenance AND s.operation IS o.operation
+    AND s.buffer IS o.buffer AND s.access IS o.access AND s.flag IS o.flag;
+DROP TABLE old;
+""",
+}
+"""What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 
 
 @contextmanager

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from tileprof.errors import StoreError
 from tileprof.store.codec import finite
-from tileprof.store.records import CaseResult, Ceiling, Provenance, Run, Unavailable
-from tileprof.store.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, UPGRADES, connect, connect_to_read, translated
+from tileprof.store.records import CaseResult, Ceiling, Metric, Provenance, Run, Unavailable
+from tileprof.store.tables import (
+    APPLICATION_ID,
+    METRICS,
+    SCHEMA_VERSION,
+    TABLES,
+    UPGRADES,
+    connect,
+    connect_to_read,
+    translated,
+)
 
 
 def _dump(value: Any) -> str:
@@ -27,6 +38,8 @@ class RunStore:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._provenances: dict[Provenance, int] = {}
+        self._series: dict[tuple[object, ...], int] = {}
 
     @classmethod
     def create(cls, path: Path, *, most_pages: int | None = None) -> RunStore:
@@ -35,7 +48,7 @@ class RunStore:
             raise StoreError(f"{path} exists already")
         with translated(path):
             connection = connect(path, most_pages=most_pages)
-            connection.executescript(TABLES)
+            connection.executescript(TABLES + METRICS)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         return cls(path, connection)
@@ -47,10 +60,20 @@ class RunStore:
         with translated(path):
             connection = connect(path)
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            for step in range(version, SCHEMA_VERSION):
-                connection.execute(UPGRADES[step])
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            return cls(path, connection)
+            for step in range(version, SCHEMA_VERSION):  # all of a step, or nothing of it
+                script = f"BEGIN IMMEDIATE; {UPGRADES[step]} PRAGMA user_version = {step + 1}; COMMIT;"
+                connection.executescript(script)
+            store = cls(path, connection)
+            store._recall()
+            return store
+
+    def _recall(self) -> None:
+        """Learn the provenances and series that the file has."""
+        for number, *row in self._connection.execute("SELECT number, kind, tool, version, detail FROM provenances"):
+            self._provenances[Provenance(*row)] = number
+        columns = "series, metric, unit, provenance, operation, buffer, access, flag"
+        for number, *row in self._connection.execute(f"SELECT {columns} FROM series"):
+            self._series[tuple(row)] = number
 
     def __enter__(self) -> RunStore:
         return self
@@ -75,6 +98,10 @@ class RunStore:
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                self._provenances.clear()  # what was added with the transaction is gone with it
+                self._series.clear()
+                with suppress(sqlite3.Error):
+                    self._recall()
                 raise
 
     def write_header(self, run: Run) -> None:
@@ -126,7 +153,30 @@ class RunStore:
             number = int(cursor.lastrowid or 0)
             _add_operations(connection, number, case)
             _add_texts(connection, number, case)
-            _add_metrics(connection, number, case)
+            self._add_metrics(connection, number, case)
+
+    def _add_metrics(self, connection: sqlite3.Connection, number: int, case: CaseResult) -> None:
+        rows = []
+        for place, metric in enumerate(case.metrics):
+            value = float(metric.value)
+            series = self._series_of(connection, metric)
+            rows.append((number, series, place, metric.launch, value if math.isfinite(value) else None))
+        rows.sort(key=itemgetter(1))  # in the order in which they lie in the file
+        connection.executemany("INSERT INTO measurements VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _series_of(self, connection: sqlite3.Connection, metric: Metric) -> int:
+        source = metric.provenance
+        known = self._provenances.get(source)
+        if known is None:
+            row = (source.kind, source.tool, source.version, source.detail)
+            cursor = connection.execute("INSERT INTO provenances VALUES (NULL, ?, ?, ?, ?)", row)
+            known = self._provenances[source] = int(cursor.lastrowid or 0)
+        what = (metric.metric, metric.unit, known, metric.operation, metric.buffer, metric.access, metric.flag)
+        found = self._series.get(what)
+        if found is None:
+            cursor = connection.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", what)
+            found = self._series[what] = int(cursor.lastrowid or 0)
+        return found
 
     def keep_only(
         self, positions: dict[tuple[str, str], int], *, again: frozenset[str] = frozenset()
@@ -165,23 +215,3 @@ def _add_texts(connection: sqlite3.Connection, number: int, case: CaseResult) ->
         digest = hashlib.sha256(text.encode()).hexdigest()
         connection.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, text))
         connection.execute("INSERT INTO case_texts VALUES (?, ?, ?, ?)", (number, kind, name, digest))
-
-
-def _add_metrics(connection: sqlite3.Connection, number: int, case: CaseResult) -> None:
-    known: dict[Provenance, int] = {}
-    rows = []
-    for metric in case.metrics:
-        source = metric.provenance
-        if source not in known:
-            known[source] = _provenance_number(connection, source)
-        where = (metric.operation, metric.buffer, metric.access, metric.launch, metric.flag)
-        rows.append((number, metric.metric, finite(float(metric.value)), metric.unit, known[source], *where))
-    connection.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-
-
-def _provenance_number(connection: sqlite3.Connection, provenance: Provenance) -> int:
-    row = (provenance.kind, provenance.tool, provenance.version, provenance.detail)
-    connection.execute("INSERT OR IGNORE INTO provenances VALUES (NULL, ?, ?, ?, ?)", row)
-    question = "SELECT number FROM provenances WHERE kind = ? AND tool = ? AND version = ? AND detail = ?"
-    (number,) = connection.execute(question, row).fetchone()
-    return int(number)

@@ -98,16 +98,71 @@ def test_a_store_of_the_first_version_is_read_and_continued(tmp_path: Path) -> N
     with RunStore.create(path) as store:
         store.write_header(HEADER)
         store.add_case(case, 0)
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE cases DROP COLUMN suggestions")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
+    make_older(path, 1)
     old, new = replace(case, suggestions=()), replace(case, id="new", hash="2")
     assert read_run(path).cases == (old,)
     with RunStore.open(path) as store:
         store.add_case(new, 1)
     RunStore.open(path).close()
     assert read_run(path).cases == (old, new)
+
+
+def make_older(path: Path, version: int) -> None:
+    """Turn a store into one of version 1 or 2, which had one table of metrics."""
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE all_of_them AS SELECT * FROM metrics ORDER BY number;
+            DROP VIEW metrics; DROP TABLE measurements; DROP TABLE series;
+            CREATE TABLE metrics (
+              case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, metric TEXT NOT NULL, value REAL,
+              unit TEXT NOT NULL, provenance INTEGER NOT NULL REFERENCES provenances, operation INTEGER, buffer TEXT,
+              access TEXT, launch INTEGER, flag TEXT);
+            CREATE INDEX metrics_by_case ON metrics (case_number, metric);
+            INSERT INTO metrics SELECT
+              case_number, metric, value, unit, provenance, operation, buffer, access, launch, flag FROM all_of_them;
+            DROP TABLE all_of_them;
+            """
+        )
+        if version == 1:
+            connection.execute("ALTER TABLE cases DROP COLUMN suggestions")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+
+
+def test_a_store_of_the_second_version_is_read_and_continued(tmp_path: Path) -> None:
+    path, case = tmp_path / "run.sqlite", replace(CASE, check=None)
+    with RunStore.create(path) as store:
+        store.write_header(HEADER)
+        store.add_case(case, 0)
+        store.add_case(replace(case, id="gone"), 1)
+    make_older(path, 2)
+    new = replace(case, id="new", hash="2")
+    assert read_run(path).cases == (case, replace(case, id="gone"))
+    with RunStore.open(path) as store:
+        store.keep_only({(case.id, case.hash): 0})
+        store.add_case(new, 1)
+    assert read_run(path).cases == (case, new)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM series").fetchone() == (len(case.metrics),)
+        assert connection.execute("SELECT COUNT(*) FROM measurements").fetchone() == (2 * len(case.metrics),)
+    connection.close()
+
+
+def test_many_launches_are_read_as_their_means(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    source = Provenance("measured", "ncu", "1", "replay")
+    metrics = [Metric("time.ns", float(launch), "ns", source, launch=launch) for launch in range(100)]
+    metrics += [Metric("l2.hit_rate", math.nan, "ratio", source, launch=0), CASE.metrics[0]]
+    with RunStore.create(path) as store:
+        store.write_header(HEADER)
+        store.add_case(replace(CASE, metrics=tuple(metrics)), 0)
+    assert len(read_run(path, most_launches=None).cases[0].metrics) == len(metrics)
+    time, rate, registers = read_run(path).cases[0].metrics
+    assert (time.metric, time.value, time.launch) == ("time.ns", 49.5, None)
+    assert time.provenance.detail == "replay; mean of 100 launches, 0 to 99"
+    assert math.isnan(rate.value)
+    assert registers == CASE.metrics[0]
 
 
 def test_equal_texts_are_stored_once(tmp_path: Path) -> None:
@@ -277,3 +332,19 @@ def test_two_writers_exclude_each_other(tmp_path: Path) -> None:
     with RunDirectory(tmp_path / "run"):
         with pytest.raises(StoreError, match="another tileprof is writing"):
             RunDirectory(tmp_path / "run", force=True)
+
+
+def test_a_large_profile_stays_small(tmp_path: Path) -> None:
+    """`benchmarks/store.py` measures ten times as much: 26 MB for 10,000 launches of 100 metrics."""
+    path = tmp_path / "run.sqlite"
+    source = Provenance("measured", "ncu", "1", "replay")
+    metrics = [
+        Metric(f"m{i}", 1e9 * math.sin(launch * i + 1), "ns", source, launch=launch)
+        for launch in range(1000)
+        for i in range(100)
+    ]
+    with RunStore.create(path) as store:
+        store.write_header(HEADER)
+        store.add_case(replace(CASE, metrics=tuple(metrics)), 0)
+    assert path.stat().st_size < 15e6 / 4
+    assert len(read_run(path).cases[0].metrics) == 100
