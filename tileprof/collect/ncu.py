@@ -97,19 +97,21 @@ def command(
     ncu: str,
     child: Sequence[str],
     *,
-    symbol: str,
+    symbol: str | None,
     report: Path,
     log: Path,
     major: int | None = None,
     launch_skip: int = 0,
     launch_count: int = 1,
     raw: Sequence[str] = (),
+    when_told: bool = False,
 ) -> list[str]:
     """Command line that profiles ``launch_count`` launches of the kernel ``symbol`` in ``child``, after ``launch_skip`` ones.
 
-    ``symbol`` is the mangled name; ``major`` the compute capability's, which decides some counter names; ``raw`` are further
-    raw counters.  Clocks are left alone, so that times compare with unprofiled runs; caches are flushed before each pass,
-    so that passes compare with each other.  ``report`` gets the suffix ``.ncu-rep`` if it has none.
+    ``symbol`` is the mangled name, None for every kernel; ``when_told``: only between the program's own calls of
+    ``cuProfilerStart`` and ``cuProfilerStop``; ``major`` the compute capability's, which decides some counter names; ``raw``
+    are further raw counters.  Clocks are left alone, so that times compare with unprofiled runs; caches are flushed before
+    each pass, so that passes compare with each other.  ``report`` gets the suffix ``.ncu-rep`` if it has none.
     """
     if report.suffix != ".ncu-rep":
         report = report.with_name(report.name + ".ncu-rep")
@@ -118,7 +120,10 @@ def command(
     for section in SECTIONS:
         arguments += ["--section", section]
     arguments += ["--metrics", ",".join(dict.fromkeys([*requested(major), *raw]))]
-    arguments += ["--kernel-name-base", "mangled", "--kernel-name", symbol]
+    if symbol is not None:
+        arguments += ["--kernel-name-base", "mangled", "--kernel-name", symbol]
+    if when_told:
+        arguments += ["--profile-from-start", "off"]
     arguments += ["--launch-skip", str(launch_skip), "--launch-count", str(launch_count)]
     return [*arguments, "--log-file", str(log), "-f", "-o", str(report), *child]
 

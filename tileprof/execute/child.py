@@ -192,10 +192,13 @@ class Child:
             self._process.wait(timeout=_EXIT_S)
 
 
-def run_command(command: Sequence[str], limit_s: float, log: Path, stop: threading.Event) -> int | None:
+def run_command(
+    command: Sequence[str], limit_s: float, log: Path, stop: threading.Event, cwd: Path | None = None
+) -> int | None:
     """Run a command in a process group of its own, output to ``log``; its exit status, or None once ``stop`` is set.
 
-    Raises ChildTimeout after ``limit_s`` seconds.  Nothing of the group is left running in any case.
+    It starts in the folder ``cwd``.  Raises ChildTimeout after ``limit_s`` seconds, OSError where it cannot be started.  Nothing
+    of the group is left running in any case.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -204,6 +207,7 @@ def run_command(command: Sequence[str], limit_s: float, log: Path, stop: threadi
             stdout=output,
             stderr=output,
             env=environment(),
+            cwd=cwd,
             start_new_session=True,
         )
         end = time.monotonic() + limit_s

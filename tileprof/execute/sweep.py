@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tileprof.errors import MeasurementInvalid
+from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import profile_with_ncu
@@ -127,7 +128,13 @@ class Sweep:
 
     def _start(self, waiting: Sequence[CaseBuilder]) -> list[threading.Thread]:
         for builder in waiting:
-            self._compile_queue.put(builder)
+            if not is_foreign(builder.case):
+                self._compile_queue.put(builder)
+            elif self.target_plan(builder).launches:
+                self._launch_queue.put(builder)
+            else:
+                builder.status, builder.reason = "not_run", self.target_plan(builder).reason
+                self._outcomes.put(builder)
         launches = [builder for builder in waiting if self.target_plan(builder).launches]
         threads = [
             threading.Thread(target=self._serve, args=(lane, self._compile_queue, self._compile))
@@ -209,6 +216,9 @@ class Sweep:
         self._outcomes.put(builder)
 
     def _launch(self, lane: Lane, builder: CaseBuilder) -> None:
+        if is_foreign(builder.case):
+            self._launch_foreign(builder)
+            return
         plan, timing = self.target_plan(builder), self.workload.timing
         reference = builder.reference or {}
         request = {
@@ -234,6 +244,31 @@ class Sweep:
                     limit_s = self.workload.timeout_s
                     profile_with_ncu(builder, request, self.directory, limit_s, raw, plan.gpu, self.stop)
         except MeasurementInvalid as error:  # the GPU was never free
+            builder.fail("invalid_measurement", str(error))
+        self._outcomes.put(builder)
+
+    def _launch_foreign(self, builder: CaseBuilder) -> None:
+        """Run what is not a kernel of ours, with the compile lanes paused meanwhile."""
+        plan = self.target_plan(builder)
+        case = ForeignCase(builder, plan, self.workload, self.directory, self.stop)
+        self.progress.stage(builder.case.id, "running")
+        try:
+            with self._turn, self._gpu(plan) as mine:
+                if not mine:
+                    raise Stopped
+                for compiler in self.compilers:
+                    compiler.pause()
+                try:
+                    case.run()
+                finally:
+                    for compiler in self.compilers:
+                        compiler.resume()
+                if self.stop.is_set():
+                    raise Stopped
+                if not builder.failed and "ncu" in plan.counters:
+                    self.progress.stage(builder.case.id, "profiling")
+                    case.profile_with_ncu()
+        except MeasurementInvalid as error:
             builder.fail("invalid_measurement", str(error))
         self._outcomes.put(builder)
 
@@ -279,8 +314,4 @@ def unsupported_reason(case: Case, plan: TargetPlan) -> str | None:
     """Why this version cannot run the case at all, or None."""
     if plan.unsupported is not None:
         return plan.unsupported
-    if case.kernel.callable is not None:
-        return "kernels given as `callable` are not run by this version; give the kernel as `source` or `bundle`"
-    if case.kernel.command is not None:
-        return "kernels given as `command` are not run by this version; give the kernel as `source` or `bundle`"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,10 @@ class Tolerance:
 
     rtol: float
     atol: float
+
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+"""A case's value in a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,13 @@ class Case:
     def values(self) -> dict[str, Scalar]:
         """Every value that the kernel's factory is called with, by name."""
         return {**self.args, **self.shape, **self.tiles}
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The kernel's command with every ``{name}`` replaced by the case's value of that name; empty where it has none."""
+        values = {name: str(value) for name, value in self.values.items()}
+        words = self.kernel.command or ()
+        return tuple(PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words)
 
     def to_job(self) -> dict[str, Any]:
         """What a worker process needs to compile and check the case, as JSON."""

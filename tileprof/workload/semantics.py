@@ -18,6 +18,7 @@ from tileprof.workload.functions import ReferenceProblem, Signature, check_refer
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import (
     INPUT_KINDS,
+    PLACEHOLDER,
     FunctionReference,
     KernelEntry,
     TargetEntry,
@@ -141,7 +142,7 @@ class _KernelBuilder:
         if kernel.source is not None:
             source, signature = self.function("source", kernel.source)
         if kernel.callable is not None:
-            callable_, _ = self.function("callable", kernel.callable)
+            callable_, signature = self.function("callable", kernel.callable)
         if kernel.reference is not None:
             reference, _ = self.function("reference", kernel.reference)
         bundle = None
@@ -188,6 +189,20 @@ class _KernelBuilder:
             self.report((word,), f"'{word}' and '{given[0]}' exclude each other", key=True)
         if "python" in keys and "callable" not in keys:
             self.report(("python",), "'python' belongs to a kernel with 'callable'", key=True)
+        for word in ("inputs", "reference", "tolerance"):
+            if word in keys and given and given[0] in ("callable", "command"):
+                self.report(
+                    (word,), f"'{word}' is for kernels whose arguments tileprof makes: not with '{given[0]}'", key=True
+                )
+        self.check_placeholders()
+
+    def check_placeholders(self) -> None:
+        """Every ``{name}`` in a command is one of the case's values."""
+        for index, word in enumerate(self.kernel.command or ()):
+            for found in PLACEHOLDER.finditer(word):
+                if found[1] not in self.axis_names():
+                    message = unknown("value", found[1], self.axis_names())
+                    self.report(("command", index), message, offset=found.start(1))
 
     def function(self, key: str, text: str) -> tuple[FunctionReference | None, Signature | None]:
         try:
@@ -226,7 +241,8 @@ class _KernelBuilder:
             places.setdefault(key, (group, place))
         if signature is None:
             return
-        function = (self.kernel.source or "").rpartition(":")[2]
+        key_of_function = "source" if self.kernel.source is not None else "callable"
+        function = (self.kernel.source or self.kernel.callable or "").rpartition(":")[2]
         for key, place in named:
             if key not in signature.names and not signature.open:
                 self.report(place, unknown(f"parameter of {function}", key, signature.names), key=True)
@@ -235,7 +251,7 @@ class _KernelBuilder:
             present = given.union(self.written("shapes", index))
             missing = [name for name in signature.required if name not in present]
             if missing:
-                where: YamlPath = ("shapes", index) if self.kernel.shapes != [{}] else ("source",)
+                where: YamlPath = ("shapes", index) if self.kernel.shapes != [{}] else (key_of_function,)
                 words = ", ".join(missing)
                 self.report(where, f"no value for {words}, which {function} needs: give it in args, shapes or tiles")
 

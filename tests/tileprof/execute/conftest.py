@@ -132,7 +132,10 @@ kernels:
   - {name: crash, bundle: crash.bundle, targets: [cpu]}
   - {name: hang, bundle: hang.bundle, targets: [cpu]}
   - {name: misplaced, bundle: good.bundle, targets: [a100]}
-  - {name: foreign, callable: "kernels.py:double", targets: [cpu]}
+  - {name: foreign, callable: "kernels.py:foreign_raising", args: {N: 3}, targets: [cpu]}
+  - {name: dying, command: ["python3", "-c", "import sys; print('no such device'); sys.exit({N})"], args: {N: 7}, targets: [cpu]}
+  - {name: absent, command: ["./no-such-program"], targets: [cpu]}
+  - {name: endless, command: ["sleep", "100"], targets: [cpu]}
   - {name: program, command: ["./a.out"], targets: [a100]}
   - {name: last, source: "kernels.py:scale", shapes: [{N: 1001}], reference: "kernels.py:double", inputs: {A: "kernels.py:ramp"}}
 """
@@ -168,3 +171,27 @@ kernels:
 def good(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A small run in which all is well."""
     return make_folder(tmp_path_factory.mktemp("good")).run(GOOD)
+
+
+FOREIGN = f"""\
+version: 1
+name: foreign
+defaults: {{timing: {{warmup: 2, samples: 5, rounds: 2}}, timeout: 60s}}
+targets:
+  cpu: {{target: cpu}}
+  a100: {{target: "cuda:sm_80"}}
+kernels:
+  - {{name: prepared, callable: "kernels.py:foreign_work", shapes: [{{N: 100}}]}}
+  - {{name: direct, callable: "kernels.py:foreign_direct", shapes: [{{N: 1000}}], targets: [cpu]}}
+  - {{name: elsewhere, callable: "plain.py:work", python: {sys.executable}, shapes: [{{N: 5}}], targets: [cpu]}}
+  - {{name: nowhere, callable: "plain.py:work", python: no-such-python, shapes: [{{N: 5}}], targets: [cpu]}}
+  - {{name: program, command: ["python3", "-c", "print({{N}} + 1)"], shapes: [{{N: 41}}], targets: [cpu]}}
+"""
+
+
+@pytest.fixture(scope="session")
+def foreign_run(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A run of cases that are not our kernels."""
+    folder = make_folder(tmp_path_factory.mktemp("foreign"))
+    (folder.path / "plain.py").write_text("def work(N):\n    return lambda: sum(range(N))\n")
+    return folder.run(FOREIGN)

@@ -98,3 +98,25 @@ def wrong_shape(A):
 
 def ramp(shape, dtype, N):
     return np.linspace(0, N, int(np.prod(shape))).reshape(shape)
+
+
+def foreign_raising(N):
+    def work():
+        raise RuntimeError(f"out of luck after {N}")
+
+    return work
+
+
+def foreign_work(N, log="calls.txt"):
+    values = np.arange(N, dtype=np.float64)
+
+    def work():
+        with open(log, "a") as file:
+            file.write(f"{values.sum():g}\n")
+
+    return work
+
+
+def foreign_direct(N):
+    """Not a factory: the call itself is the work."""
+    np.sort(np.arange(N)[::-1])

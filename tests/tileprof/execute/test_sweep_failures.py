@@ -11,7 +11,7 @@ import pytest
 def test_the_run_is_complete_and_says_that_cases_failed(failures: Any) -> None:
     assert failures.status == 4
     assert failures.run.finished is not None
-    assert len(failures.run.cases) == 22
+    assert len(failures.run.cases) == 25
     assert "Traceback" not in failures.err + failures.out
 
 
@@ -43,8 +43,10 @@ def test_cases_before_and_after_the_failures_are_fine(failures: Any, name: str) 
         ("crash@cpu", "crashed", "while launching, the launcher was ended by SIGSEGV: an access outside its memory"),
         ("hang@cpu", "timeout", "launching did not end within 6 s"),
         ("misplaced@a100", "compile_error", "the bundle is for cpu:x86-64-v"),
-        ("foreign@cpu", "unsupported", "`callable` are not run by this version"),
-        ("program@a100", "unsupported", "`command` are not run by this version"),
+        ("foreign@cpu", "crashed", "while launching: kernels.py:"),
+        ("dying@cpu", "crashed", "the command ended with status 7: python3 -c"),
+        ("absent@cpu", "unsupported", "./no-such-program cannot be run: No such file"),
+        ("endless@cpu", "timeout", "running the command did not end within 6 s"),
     ],
 )
 def test_a_failure_is_a_result_of_its_case(failures: Any, name: str, status: str, reason: str) -> None:

@@ -1,0 +1,269 @@
+"""``python foreign.py JOB.json``: runs work that is not ours (Triton, torch, another TileLang) and times it.
+
+This file runs in whatever interpreter the workload names, so it needs Python 3.8 and nothing else: it imports neither tileprof
+nor NumPy.  The function of the job is called once with the case's values.  What it returns, where that can be called, is the work,
+and everything before was preparation; otherwise the call itself is the work.
+
+``JOB.json``: ``file`` or ``module``, ``function``, ``directory``, ``values``, ``kind`` (``cuda``, ``hip``, ``cpu``),
+``timing`` (policy, or None), ``launches`` (launches under a profiler, of which the last is recorded; 0 for a timed run),
+``answer`` (where the result goes).  The answer: ``samples_ns``, ``method``, ``warmup``, ``flushed``, ``wanted``, ``versions``,
+``notes``; or ``error`` and ``stage``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+LEAST_SAMPLES = 3
+_PACKAGES = ("torch", "triton", "tilelang", "cupy", "jax", "numpy")
+_FLUSH_SIZES = 2  # what is written between launches, in sizes of the L2 cache
+_ASSUMED_L2 = 64 << 20
+_L2_ATTRIBUTE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+
+
+def load(job: dict[str, Any]) -> Any:
+    """The function that the job names."""
+    directory = job["directory"]
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    if job.get("file"):
+        folder = os.path.dirname(job["file"])
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        name = os.path.splitext(os.path.basename(job["file"]))[0]
+        spec: Any = importlib.util.spec_from_file_location(name, job["file"])
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # before it runs: Triton and dataclasses look it up
+        spec.loader.exec_module(module)
+    else:
+        module = importlib.import_module(job["module"])
+    return getattr(module, job["function"])
+
+
+def prepare(job: dict[str, Any]) -> Callable[[], Any]:
+    """The work as a function without arguments."""
+    function = load(job)
+    values = job["values"]
+    made = function(**values)
+    return made if callable(made) else lambda: function(**values)
+
+
+class WallClock:
+    """Times calls on a processor."""
+
+    method = "wall clock around single calls"
+    flushed = False
+
+    def synchronize(self) -> None:
+        """Calls have ended when they return."""
+
+    def measure(self, work: Callable[[], Any], warmup: int, launches: int) -> list[float]:
+        """Nanoseconds of each of ``launches`` calls behind ``warmup`` others."""
+        for _ in range(warmup):
+            work()
+        times = []
+        for _ in range(launches):
+            start = time.perf_counter_ns()
+            work()
+            times.append(float(time.perf_counter_ns() - start))
+        return times
+
+
+class TorchEvents:
+    """Times launches by events on torch's current stream, NVIDIA's and AMD's alike."""
+
+    method = "torch events around single calls, enqueued together"
+
+    def __init__(self, flush: bool) -> None:
+        import torch
+
+        self.torch: Any = torch
+        self.flushed = flush
+        size = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0) or _ASSUMED_L2
+        self.buffer = torch.empty(_FLUSH_SIZES * size, dtype=torch.int8, device="cuda") if flush else None
+
+    def synchronize(self) -> None:
+        """Wait until all work has ended."""
+        self.torch.cuda.synchronize()
+
+    def measure(self, work: Callable[[], Any], warmup: int, launches: int) -> list[float]:
+        """Nanoseconds of each of ``launches`` calls behind ``warmup`` others."""
+        event = self.torch.cuda.Event
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(launches)]
+        for _ in range(warmup):
+            work()
+        for before, after in pairs:
+            if self.buffer is not None:
+                self.buffer.zero_()
+            before.record()
+            work()
+            after.record()
+        self.torch.cuda.synchronize()
+        return [before.elapsed_time(after) * 1e6 for before, after in pairs]
+
+
+class DriverEvents:
+    """Times launches on the default stream by events of the CUDA driver, for work that does not use torch."""
+
+    method = "driver events on the default stream around single calls, enqueued together"
+
+    def __init__(self, flush: bool) -> None:
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        self.flushed = flush
+        context = ctypes.c_void_p()
+        self.call("cuCtxGetCurrent", ctypes.byref(context))
+        if not context.value:
+            device = ctypes.c_int()
+            self.call("cuDeviceGet", ctypes.byref(device), 0)
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+            self.call("cuCtxSetCurrent", context)
+        device, size = ctypes.c_int(), ctypes.c_int()
+        self.call("cuCtxGetDevice", ctypes.byref(device))
+        self.call("cuDeviceGetAttribute", ctypes.byref(size), _L2_ATTRIBUTE, device)
+        self.bytes = _FLUSH_SIZES * (size.value or _ASSUMED_L2)
+        self.buffer = ctypes.c_uint64()
+        if flush:
+            self.call("cuMemAlloc_v2", ctypes.byref(self.buffer), ctypes.c_size_t(self.bytes))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call the driver.  RuntimeError with its status where it refuses."""
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name} of the CUDA driver fails with status {status}")
+
+    def synchronize(self) -> None:
+        """Wait until all work has ended."""
+        self.call("cuCtxSynchronize")
+
+    def measure(self, work: Callable[[], Any], warmup: int, launches: int) -> list[float]:
+        """Nanoseconds of each of ``launches`` calls behind ``warmup`` others."""
+        pairs = []
+        for _ in range(launches):
+            pair = (ctypes.c_void_p(), ctypes.c_void_p())
+            for event in pair:
+                self.call("cuEventCreate", ctypes.byref(event), 0)
+            pairs.append(pair)
+        for _ in range(warmup):
+            work()
+        for before, after in pairs:
+            if self.flushed:
+                self.call("cuMemsetD8Async", self.buffer, 0, ctypes.c_size_t(self.bytes), None)
+            self.call("cuEventRecord", before, None)
+            work()
+            self.call("cuEventRecord", after, None)
+        self.synchronize()
+        times = []
+        for before, after in pairs:
+            elapsed = ctypes.c_float()
+            self.call("cuEventElapsedTime", ctypes.byref(elapsed), before, after)
+            times.append(elapsed.value * 1e6)
+            for event in (before, after):
+                self.call("cuEventDestroy_v2", event)
+        return times
+
+
+def clock_of(kind: str, flush: bool) -> Any:
+    """What times the work: torch's events where the work uses torch on a GPU, else the driver's, else the wall clock."""
+    if kind == "cpu":
+        return WallClock()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return TorchEvents(flush)
+    if kind == "cuda":
+        return DriverEvents(flush)
+    raise RuntimeError("timing on an AMD GPU needs work that uses torch")
+
+
+def timed(work: Callable[[], Any], clock: Any, policy: dict[str, Any]) -> tuple[list[float], int]:
+    """Samples of all rounds, as many as the budget allows, and never fewer than LEAST_SAMPLES."""
+    (first,) = clock.measure(work, 0, 1)
+    allowed = max(LEAST_SAMPLES, int(policy["budget_s"] * 1e9 / policy["rounds"] / max(first, 1.0)))
+    warmup, samples = min(policy["warmup"], allowed), min(policy["samples"], allowed)
+    times: list[float] = []
+    for _ in range(policy["rounds"]):
+        times += clock.measure(work, warmup, samples)
+    return times, 1 + policy["rounds"] * warmup
+
+
+def record_last(work: Callable[[], Any], clock: Any, launches: int, kind: str) -> None:
+    """Launch under a profiler that starts when it is told: everything but the last launch is warm-up."""
+    for _ in range(launches - 1):
+        work()
+    clock.synchronize()
+    switch = ctypes.CDLL("libcuda.so.1") if kind == "cuda" else None
+    if switch is not None and switch.cuProfilerStart():
+        raise RuntimeError("the CUDA driver cannot start the profiler")
+    work()
+    clock.synchronize()
+    if switch is not None:
+        switch.cuProfilerStop()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the work uses."""
+    found: dict[str, str] = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in _PACKAGES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found
+
+
+def describe(error: BaseException, job: dict[str, Any]) -> str:
+    """``file:line: Type: message`` at the author's own innermost line."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == job.get("file")]
+    if not own:
+        own = [f for f in frames if "site-packages" not in f.filename and f.filename != os.path.abspath(__file__)]
+    return f"{own[-1].filename}:{own[-1].lineno}: {text}\n    {own[-1].line}" if own else text
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a job."""
+    stage = "preparing"
+    try:
+        work = prepare(job)
+        stage = "launching"
+        work()  # compiles what compiles when it is first called
+        clock = clock_of(job["kind"], bool(job["timing"] and job["timing"]["flush_l2"]))
+        clock.synchronize()
+        answer: dict[str, Any] = {"versions": versions(), "notes": []}
+        if job["launches"]:
+            record_last(work, clock, job["launches"], job["kind"])
+        elif job["timing"]:
+            stage = "timing"
+            policy = job["timing"]
+            samples, warmup = timed(work, clock, policy)
+            answer.update(samples_ns=samples, method=clock.method, warmup=warmup, flushed=clock.flushed)
+            answer["wanted"] = policy["rounds"] * policy["samples"]
+        return answer
+    except Exception as error:  # whatever the author's code does is a result
+        traceback.print_exc()
+        return {"error": describe(error, job), "stage": stage}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job of a file and write its answer."""
+    with open(arguments[0], encoding="utf-8") as file:
+        job = json.load(file)
+    answer = run(job)
+    partial = job["answer"] + ".part"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(answer, file)
+    os.replace(partial, job["answer"])
+    return 1 if "error" in answer else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
