@@ -192,7 +192,7 @@ class _KernelBuilder:
         for word in ("inputs", "reference", "tolerance"):
             if word in keys and given and given[0] in ("callable", "command"):
                 self.report(
-                    (word,), f"'{word}' is for kernels whose arguments tileprof makes: not with '{given[0]}'", key=True
+                    (word,), f"'{name}' is for kernels whose arguments tileprof makes: not with '{given[0]}'", key=True
                 )
         self.check_placeholders()
 
