@@ -189,11 +189,10 @@ class _KernelBuilder:
             self.report((word,), f"'{word}' and '{given[0]}' exclude each other", key=True)
         if "python" in keys and "callable" not in keys:
             self.report(("python",), "'python' belongs to a kernel with 'callable'", key=True)
-        for word in ("inputs", "reference", "tolerance"):
-            if word in keys and given and given[0] in ("callable", "command"):
-                self.report(
-                    (word,), f"'{name}' is for kernels whose arguments tileprof makes: not with '{given[0]}'", key=True
-                )
+        for name in ("inputs", "reference", "tolerance"):
+            if name in keys and given and given[0] in ("callable", "command"):
+                message = f"'{name}' is for kernels whose arguments tileprof makes: not with '{given[0]}'"
+                self.report((name,), message, key=True)
         self.check_placeholders()
 
     def check_placeholders(self) -> None:
