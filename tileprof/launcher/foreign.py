@@ -84,9 +84,8 @@ class TorchEvents:
     method = "torch events around single calls, enqueued together"
 
     def __init__(self, flush: bool) -> None:
-        import torch
-
-        self.torch: Any = torch
+        torch: Any = sys.modules["torch"]  # the work has imported it
+        self.torch = torch
         self.flushed = flush
         size = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0) or _ASSUMED_L2
         self.buffer = torch.empty(_FLUSH_SIZES * size, dtype=torch.int8, device="cuda") if flush else None
