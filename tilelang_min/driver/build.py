@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import Any
 
 from tilelang_min.analysis.limits import check_resources
 from tilelang_min.analysis.work import bytes_min, flops
-from tilelang_min.driver.keys import tool_versions
+from tilelang_min.driver.versions import tool_versions
 from tilelang_min.frontend import parse
 from tilelang_min.ir.nodes import TileProgram
 from tilelang_min.ir.plans import Layouts
@@ -23,7 +23,8 @@ from tilelang_min.ir.thread_json import function_to_json
 from tilelang_min.language import PrimFunc
 from tilelang_min.lower import lower_cpu, lower_gpu
 from tilelang_min.program import CompiledKernel, KernelMetadata, ThreadProgram
-from tilelang_min.runtime.bundle import FORMAT, Bundle
+from tilelang_min.runtime.bundle import FORMAT, Bundle, Rest
+from tilelang_min.runtime.later import Later
 from tilelang_min.targets import Target, occupancy
 from tilelang_min.transform.barriers import insert_barriers
 from tilelang_min.transform.layouts import choose_layouts
@@ -83,8 +84,18 @@ def thread_program(
     return program, layouts, thread
 
 
-def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -> Bundle:
-    """Compile ``kernel``.  Raises a TileLangError that says what is wrong, where, and what to do."""
+def build(
+    kernel: PrimFunc,
+    target: Target,
+    options: dict[str, Any],
+    key: str,
+    finished: Callable[[Bundle], None] = lambda bundle: None,
+) -> Bundle:
+    """Compile ``kernel``.  Raises a TileLangError that says what is wrong, where, and what to do.
+
+    The bundle can be launched at once.  Where disassembling takes a process of its own (NVIDIA) the rest of it is made on a
+    thread; ``finished`` is called with the whole bundle, there or before this returns.
+    """
     watch = Stopwatch()
     with watch.step("frontend"):
         written = parse(kernel)
@@ -92,22 +103,10 @@ def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -
     generator = import_module(_GENERATORS[target.kind])
     compiled: CompiledKernel = generator.generate(thread, options=options)
     _dump("generated source", lambda: compiled.source)
-    _dump("listing", lambda: compiled.listing.text)
     with watch.step("metadata"):
         work = {"flops": flops(written), "bytes_min": bytes_min(written)}
-    seconds = {**watch.seconds, **compiled.seconds}
-    metadata = _metadata(thread, compiled, work, seconds)
-    notes = (
-        []
-        if layouts is None
-        else [
-            f"{program.operations[operation].label}: {plan.note}"
-            for operation, plan in layouts.gemms.items()
-            if plan.note
-        ]
-    )
     source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
-    listing_file = f"listing.{_LISTING_SUFFIX[compiled.listing.syntax]}"
+    listing_file = f"listing.{_LISTING_SUFFIX[compiled.syntax]}"
     binary_file = f"binary.{compiled.binary_kind}"
     record = {
         "format": FORMAT,
@@ -119,27 +118,46 @@ def build(kernel: PrimFunc, target: Target, options: dict[str, Any], key: str) -
         "threads": thread.threads,
         "launch": {"shared_bytes_dynamic": thread.shared_bytes_dynamic},
         "shared": [{**asdict(item), "shape": list(item.shape)} for item in thread.shared],
-        "operations": [item.to_json() for item in thread.operations],
-        "metadata": metadata.to_json(),
-        "binary": {"file": binary_file, "kind": compiled.binary_kind},
+        "operations": [operation.to_json() for operation in thread.operations],
+        "metadata": {},
+        "binary": {"kind": compiled.binary_kind, "file": binary_file},
         "source": source_file,
         "listing": listing_file,
         "layouts": {} if layouts is None else {name: layout.describe() for name, layout in layouts.fragments.items()},
         "matrix_products": {} if layouts is None else {str(key): plan.kind for key, plan in layouts.gemms.items()},
-        "notes": notes,
+        "notes": _notes(program, layouts),
         "versions": tool_versions(),
         "hash": key,
         "sources": program.sources,
         "analyses": {},
     }
-    files = {
-        binary_file: compiled.binary,
-        source_file: compiled.source.encode(),
-        listing_file: compiled.listing.text.encode(),
-        "listing.json": json.dumps(compiled.listing.to_json()).encode(),
-        "thread_program.json": function_to_json(thread.function).encode(),
-    }
-    return Bundle(record, files)
+    files = {binary_file: compiled.binary, source_file: compiled.source.encode()}
+
+    def rest() -> Rest:
+        with watch.step("disassemble"):
+            listing = compiled.listing
+        _dump("listing", lambda: listing.text)
+        with watch.step("serialise"):
+            made = {
+                listing_file: listing.text.encode(),
+                "listing.json": json.dumps(listing.to_json()).encode(),
+                "thread_program.json": function_to_json(thread.function).encode(),
+            }
+        metadata = _metadata(thread, compiled, work, {**watch.seconds, **compiled.seconds})
+        later = Rest({"metadata": metadata.to_json()}, made)
+        finished(Bundle({**record, **later.record, "analyses": {}}, {**files, **later.files}))
+        return later
+
+    if compiled.listing_is_quick:
+        made = rest()
+        return Bundle({**record, **made.record}, {**files, **made.files})
+    return Bundle(record, files, rest=Later(rest, name=f"tilelang-listing-{program.name}"))
+
+
+def _notes(program: TileProgram, layouts: Layouts | None) -> list[str]:
+    """What is worth knowing about the decisions, for people."""
+    plans = {} if layouts is None else layouts.gemms
+    return [f"{program.operations[operation].label}: {plan.note}" for operation, plan in plans.items() if plan.note]
 
 
 def _metadata(

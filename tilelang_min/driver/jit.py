@@ -7,12 +7,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from tilelang_min.driver.caching import cached
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
 from tilelang_min.errors import LanguageError
 from tilelang_min.language import PrimFunc
-from tilelang_min.runtime import cache as disk_cache
+from tilelang_min.runtime.bundle import Bundle
 from tilelang_min.targets import Target
 
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
@@ -45,15 +46,22 @@ def compile(
     key = kernel_key(prim_func, f"{chosen.name}/{chosen.arch}", options or {})
     outputs = _output_indices(prim_func, out_idx)
     if cache:
-        found = disk_cache.fetch(key)
-        if found is not None:
-            return _checked(Kernel(found, outputs))
-    from tilelang_min.driver.build import build
+        return _checked(
+            Kernel(cached(key, lambda finished: _build(prim_func, chosen, options, key, finished)), outputs)
+        )
+    return _checked(Kernel(_build(prim_func, chosen, options, key, lambda bundle: None), outputs))
 
-    bundle = build(prim_func, chosen, options or {}, key)
-    if cache:
-        disk_cache.store(key, bundle)
-    return _checked(Kernel(bundle, outputs))
+
+def _build(
+    prim_func: PrimFunc,
+    target: Target,
+    options: dict[str, Any] | None,
+    key: str,
+    finished: Callable[[Bundle], None],
+) -> Bundle:
+    from tilelang_min.driver.build import build  # imports TVM
+
+    return build(prim_func, target, options or {}, key, finished)
 
 
 def _checked(kernel: Kernel) -> Kernel:

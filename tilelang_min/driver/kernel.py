@@ -65,7 +65,7 @@ class Kernel:
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name} for {self.target.name}, grid {self.metadata.grid}>"
+        return f"<Kernel {self.name} for {self.target.name}, grid {self.grid}>"
 
     # -- facts -----------------------------------------------------------------------------------------------------
 
@@ -75,8 +75,17 @@ class Kernel:
         return resolve(self.bundle.record["target"])
 
     @cached_property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks of a launch in each direction; on a CPU, tasks."""
+        x, y, z = self.bundle.record["grid"]
+        return x, y, z
+
+    @cached_property
     def metadata(self) -> KernelMetadata:
-        """Static facts: registers, shared bytes, spills, occupancy, instructions, operations, bytes."""
+        """Static facts: registers, shared bytes, spills, occupancy, instructions, operations, bytes.
+
+        On a kernel for NVIDIA that has just been compiled this waits for the disassembler; launching does not.
+        """
         return self.bundle.metadata
 
     @cached_property
@@ -101,7 +110,7 @@ class Kernel:
 
     def bundle_record(self) -> dict[str, Any]:
         """The content of ``kernel.json``."""
-        return self.bundle.record
+        return self.bundle.complete().record
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a bundle: a directory, or one file when the name ends in ``.tlk``."""
@@ -121,10 +130,10 @@ class Kernel:
         launcher = self._launcher or self._load()
         if kind == "cpu":
             prepared = call_arguments.prepare_cpu(self.name, self.parameters, args)
-            launcher(prepared.pointers, grid=self.metadata.grid)
+            launcher(prepared.pointers, grid=self.grid)
         else:
             prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
-            launcher(prepared.pointers, grid=self.metadata.grid, threads=self.metadata.threads_per_block)
+            launcher(prepared.pointers, grid=self.grid, threads=self.bundle.record["threads"])
             prepared.finish()
         if outputs:
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -197,7 +206,7 @@ class Kernel:
             target=self.target,
             function=function_from_json(self.bundle.file("thread_program.json").decode()),
             parameters=self.parameters,
-            grid=self.metadata.grid,
+            grid=self.grid,
             threads=record["threads"],
             shared=self.bundle.shared,
             shared_bytes_dynamic=record["launch"]["shared_bytes_dynamic"],
@@ -271,7 +280,7 @@ class Profiler:
         kernel = self.kernel
         tensors = args or random_arguments(kernel.parameters)
         launcher = kernel._launcher or kernel._load()
-        grid = kernel.metadata.grid
+        grid = kernel.grid
         if kernel.target.kind == "cpu":
             from tilelang_min.runtime import cpu
 
@@ -281,7 +290,7 @@ class Profiler:
             from tilelang_min.runtime import cuda_timing
 
             prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, tensors)
-            threads = kernel.metadata.threads_per_block
+            threads = kernel.bundle.record["threads"]
             times = cuda_timing.time_launches(
                 lambda: launcher(prepared.pointers, grid=grid, threads=threads), launches=rep, warmup=warmup
             )

@@ -6,43 +6,16 @@ import ast
 import hashlib
 import inspect
 import json
+import os
 import sys
 import types
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from tilelang_min.driver.versions import tool_versions
 from tilelang_min.language import PrimFunc
 from tilelang_min.language.source_lines import source_lines
-
-_TOOLS = ("apache-tvm", "nvidia-cuda-nvrtc", "ziglang", "numpy")
-
-
-@cache
-def tool_versions() -> dict[str, str]:
-    """Versions of everything that decides about generated code."""
-    from importlib import metadata  # 30 ms that importing the compiler need not pay
-
-    versions = {"tilelang_min": _own_version()}
-    for name in _TOOLS:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "absent"
-    return versions
-
-
-@cache
-def _own_version() -> str:
-    """A short hash over the compiler's own files, so that an edited compiler never meets old results."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        status = path.stat()
-        digest.update(f"{status.st_size}:{status.st_mtime_ns}".encode())
-    return digest.hexdigest()[:16]
 
 
 def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
@@ -54,7 +27,7 @@ def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
     function = kernel.function
     lines, first = source_lines(function)
     used = _used_values(function, kernel.scope)
-    describe = _Describer().text
+    describe = _Describer(function.__module__).text
     annotations: dict[str, str] = {}
     for name, value in inspect.get_annotations(function).items():
         if isinstance(value, str):  # kept as text: the names in it are looked up when it is read
@@ -125,8 +98,14 @@ class _Describer:
     Functions and classes are described where they are met first and named after that: they may use one another.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, home: str) -> None:
+        """``home`` is the module of the kernel: its package is described however it was installed."""
         self.met: set[int] = set()
+        self.home = _top(home)
+
+    def foreign(self, module: str | None) -> bool:
+        """Whether what stands in a module is named only, with the state of the module's file."""
+        return _top(module) != self.home and _is_foreign(module)
 
     def text(self, value: Any, words: frozenset[str] = frozenset()) -> str:
         """``words`` are the attributes that may be asked for: of a module only those count."""
@@ -147,18 +126,20 @@ class _Describer:
         if isinstance(value, type):
             return self.once(value, f"class {value.__qualname__}", self.members)
         if isinstance(value, types.ModuleType):
+            if self.foreign(value.__name__):
+                return f"module {value.__name__} {_file_state(value.__name__)}"
             used = {word: getattr(value, word) for word in sorted(words) if hasattr(value, word)}
-            return f"module {value.__name__}" + ("" if _is_foreign(value.__name__) else f" {self.text(used)}")
+            return f"module {value.__name__} {self.text(used)}"
         addressed = getattr(type(value), "__repr__", None) is object.__repr__
-        if addressed and hasattr(value, "__dict__") and not _is_foreign(type(value).__module__):
+        if addressed and hasattr(value, "__dict__") and not self.foreign(type(value).__module__):
             return self.once(value, kind, lambda it: f"{self.text(type(it))} {self.text(vars(it))}")  # not its address
         return f"{kind} {value!r}"
 
     def once(self, value: Any, name: str, describe: Callable[[Any], str]) -> str:
         """``name``, and what ``describe`` says unless it has been said or belongs to an installed package."""
         module = getattr(value, "__module__", None)
-        if _is_foreign(module):
-            return f"{name} of {module}"
+        if self.foreign(module):
+            return f"{name} of {module} {_file_state(module)}"
         if id(value) in self.met:
             return name
         self.met.add(id(value))
@@ -179,11 +160,32 @@ class _Describer:
         return self.text({name: item for name, item in vars(value).items() if not name.startswith("__")})
 
 
+def _top(module: str | None) -> str:
+    return (module or "").partition(".")[0]
+
+
+def _is_our_own(module: str | None) -> bool:
+    """Whether a module belongs to Python or to this compiler, whose versions are part of every key."""
+    return _top(module) in sys.stdlib_module_names or _top(module) in ("tilelang_min", "builtins")
+
+
 @cache
 def _is_foreign(module: str | None) -> bool:
-    """Whether a module belongs to the standard library or an installed package: those change with their versions."""
-    top = (module or "").partition(".")[0]
-    if top in sys.stdlib_module_names or top in ("tilelang_min", "builtins"):
-        return top != "__main__"
+    """Whether a module belongs to the standard library, to this compiler, or to an installed package."""
+    if _is_our_own(module):
+        return _top(module) != "__main__"
     file = getattr(sys.modules.get(module or ""), "__file__", None)
     return file is not None and ("site-packages" in file or "dist-packages" in file)
+
+
+@cache
+def _file_state(module: str | None) -> str:
+    """Size and time of an installed module's file: another version of the package has another."""
+    if _is_our_own(module):
+        return ""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    try:
+        status = os.stat(file or "")
+    except OSError:
+        return ""
+    return f"{status.st_size}:{status.st_mtime_ns}"

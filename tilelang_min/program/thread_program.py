@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.program.listing import Listing
@@ -107,8 +109,10 @@ class ThreadProgram:
 class CompiledKernel:
     """What a code generator returns.
 
-    ``binary_kind`` is ``cubin``, ``hsaco`` or ``so``; ``source_language`` ``cuda`` or ``llvm``.  ``seconds`` are wall times
-    by step, ``toolchain`` versions by tool, ``log`` the vendor compiler's output.
+    ``binary_kind`` is ``cubin``, ``hsaco`` or ``so``; ``source_language`` ``cuda`` or ``llvm``; ``syntax`` that of the listing.
+    ``disassemble`` makes the listing: at once where ``listing_is_quick``, else by a process that takes about as long as
+    compiling did, so that who only launches should not wait for it.  ``seconds`` are wall times by step, ``toolchain`` versions
+    by tool, ``log`` the vendor compiler's output.
     """
 
     symbol: str
@@ -116,8 +120,15 @@ class CompiledKernel:
     binary_kind: str
     source: str = field(repr=False)
     source_language: str
-    listing: Listing = field(repr=False)
+    syntax: str
+    disassemble: Callable[[], Listing] = field(repr=False)
     resources: Resources
     seconds: dict[str, float]
     toolchain: dict[str, str]
     log: str = field(repr=False, default="")
+    listing_is_quick: bool = True
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The machine listing; made when it is first asked for."""
+        return self.disassemble()

@@ -9,6 +9,11 @@ A bundle is the border between compiling and launching: it needs no compiler to 
 ``listing.json``        instructions with their operation; ``listing.<syntax>`` the text they were read from
 ``thread_program.json`` the thread program as TVM writes it, for the simulator
 ======================  ===========================================================================
+
+A zip file's comment is a digest of everything before it.  Its members are unpacked when they are asked for.
+
+A bundle that has just been compiled may still lack what takes long and is not needed to launch it: the listing, and what is
+counted in it.  It is made on a thread of its own; whoever asks for one of these, or saves the bundle, waits for it.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from typing import Any
 
 from tilelang_min.errors import BundleError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, SharedBuffer, TileOperation
+from tilelang_min.runtime.later import Later
 
 FORMAT = 1
 """Version of the layout above; a reader refuses newer ones."""
@@ -47,16 +53,27 @@ _REQUIRED = (
 )
 
 
+@dataclass(frozen=True)
+class Rest:
+    """What completes a bundle: more of its record, and more files."""
+
+    record: dict[str, Any]
+    files: dict[str, bytes] = field(repr=False)
+
+
 @dataclass
 class Bundle:
     """A bundle in memory: ``record`` is the content of ``kernel.json``, ``files`` the others by name.
 
-    ``path`` is where it was read from; files of a directory are read when they are asked for.
+    ``path`` is where it was read from; files of a directory, or of a zip file whose content is in ``packed``, are read when they
+    are asked for.  ``rest`` gives what is still being made (:class:`Rest`).
     """
 
     record: dict[str, Any]
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     path: Path | None = None
+    packed: bytes | None = field(default=None, repr=False)
+    rest: Later[Rest] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         missing = [key for key in _REQUIRED if key not in self.record]
@@ -69,6 +86,16 @@ class Bundle:
                 f"this bundle has format {self.record['format']}, this version reads up to {FORMAT}",
                 remedy="upgrade tileprof",
             )
+
+    def complete(self) -> Bundle:
+        """The bundle itself, when all of it is there.  Raises what went wrong where the rest was made."""
+        rest = self.rest
+        if rest is not None:
+            made = rest.result()
+            self.files.update(made.files)
+            self.record.update(made.record)
+            self.rest = None
+        return self
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -92,7 +119,7 @@ class Bundle:
     @property
     def metadata(self) -> KernelMetadata:
         """Static metadata."""
-        return KernelMetadata.from_json(self.record["metadata"])
+        return KernelMetadata.from_json(self.complete().record["metadata"])
 
     @property
     def shared(self) -> tuple[SharedBuffer, ...]:
@@ -112,18 +139,28 @@ class Bundle:
 
     def file(self, name: str) -> bytes:
         """Content of one file; raises BundleError when it is missing."""
+        if name not in self.files and self.rest is not None:
+            self.complete()
         if name not in self.files:
-            if self.path is None:
-                raise BundleError(f"the bundle has no file {name}", remedy="compile the kernel again")
             try:
-                data = (self.path / name).read_bytes()
+                data = self._read(name)
+            except (*_DAMAGE, KeyError) as error:
+                raise BundleError(f"the bundle has no file {name}", remedy="compile the kernel again") from error
             except OSError as error:
                 raise BundleError(
-                    f"cannot read {self.path / name}: {error.strerror}", remedy="compile the kernel again"
+                    f"cannot read {self.path or ''}/{name}: {error.strerror}", remedy="compile the kernel again"
                 ) from error
             self._check(name, data)
             self.files[name] = data
         return self.files[name]
+
+    def _read(self, name: str) -> bytes:
+        if self.packed is not None:
+            with zipfile.ZipFile(io.BytesIO(self.packed)) as archive:
+                return archive.read(name)
+        if self.path is not None:
+            return (self.path / name).read_bytes()
+        raise KeyError(name)
 
     def _check(self, name: str, data: bytes) -> None:
         """Raise BundleError unless ``data`` is what was saved under ``name``."""
@@ -142,6 +179,41 @@ class Bundle:
         The target appears whole or not at all.  An existing bundle of that name is replaced.
         """
         target = Path(path)
+        if target.suffix in (".tlk", ".zip"):
+            data = self.archive()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tlk-")
+            try:
+                with os.fdopen(descriptor, "wb") as stream:
+                    stream.write(data)
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, target)
+            except OSError:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+            return target
+        content = self._content()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=".tlk-"))
+        try:
+            for name, data in content.items():
+                (folder / name).write_bytes(data)
+            os.chmod(folder, 0o755)
+            if target.is_dir():  # aside first: a reader finds the old bundle, the new one or none, never a part
+                old = Path(tempfile.mkdtemp(dir=target.parent, prefix=".tlk-"))
+                os.rename(target, old)
+                os.rename(folder, target)
+                shutil.rmtree(old)
+            else:
+                os.rename(folder, target)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return target
+
+    def _content(self) -> dict[str, bytes]:
+        """All files by name, ``kernel.json`` last."""
+        self.complete()
         names = {self.record[key] for key in ("source", "listing")} | {
             self.record["binary"]["file"],
             "listing.json",
@@ -150,30 +222,25 @@ class Bundle:
         content = {name: self.file(name) for name in sorted(names)}
         self.record["digests"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
         content["kernel.json"] = json.dumps(self.record, indent=1).encode()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.suffix in (".tlk", ".zip"):
-            buffer = io.BytesIO()
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, data in content.items():
-                    archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-            descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tlk-")
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(buffer.getvalue())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, target)
-            return target
-        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=".tlk-"))
-        try:
-            for name, data in content.items():
-                (folder / name).write_bytes(data)
-            os.chmod(folder, 0o755)
-            if target.exists():
-                shutil.rmtree(target)
-            os.rename(folder, target)
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return target
+        return content
+
+    def archive(self, level: int = 6) -> bytes:
+        """The bundle as a zip file, compressed at ``level`` (1 to 9), with its seal."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+            for name, data in self._content().items():
+                # A ZipInfo without a date: the same bundle is the same file.
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED, level)
+            archive.comment = bytes(_SEAL_LENGTH)
+        body = buffer.getvalue()[:-_SEAL_LENGTH]
+        return body + _seal(body)
+
+
+_SEAL_LENGTH = 64
+
+
+def _seal(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, NotImplementedError)
@@ -194,17 +261,37 @@ def load_bundle(path: str | os.PathLike[str]) -> Bundle:
     try:
         if place.is_dir():
             return Bundle(_record((place / "kernel.json").read_bytes()), {}, place)
-        with zipfile.ZipFile(place) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
-        bundle = Bundle(_record(files.pop("kernel.json")), files)
-        for name, data in files.items():
-            bundle._check(name, data)
-        return bundle
+        return read_archive(place.read_bytes(), name=str(place))
     except FileNotFoundError as error:
         raise BundleError(
             f"there is no bundle at {place}", remedy="give a directory or a .tlk file that kernel.save() wrote"
         ) from error
+    except (KeyError, ValueError, OSError) as error:
+        raise _damaged(str(place), error) from error
+
+
+def read_archive(data: bytes, *, name: str = "the file", sealed: bool = False) -> Bundle:
+    """The bundle in a zip file's content.
+
+    Raises BundleError when it is damaged, no bundle or too new; with ``sealed`` also when the digest at its end is not that of the
+    rest.  Without, all members are unpacked and checked here: who has changed such a file on purpose need not know of the digest.
+    """
+    if sealed and _seal(data[:-_SEAL_LENGTH]) != data[-_SEAL_LENGTH:]:
+        raise BundleError(f"{name} is cut off or damaged", remedy="compile the kernel again")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sealed:
+                return Bundle(_record(archive.read("kernel.json")), {}, None, data)
+            files = {member: archive.read(member) for member in archive.namelist()}
+        bundle = Bundle(_record(files.pop("kernel.json")), files)
     except (KeyError, ValueError, OSError, *_DAMAGE) as error:
-        raise BundleError(
-            f"{place} is not a bundle or is damaged: {error}", remedy="compile the kernel again and save it anew"
-        ) from error
+        raise _damaged(name, error) from error
+    for member, content in files.items():
+        bundle._check(member, content)
+    return bundle
+
+
+def _damaged(name: str, error: Exception) -> BundleError:
+    return BundleError(
+        f"{name} is not a bundle or is damaged: {error}", remedy="compile the kernel again and save it anew"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tilelang_min.driver.keys import kernel_key
 from tilelang_min.errors import LanguageError
 from tilelang_min.language import PrimFunc
 from tilelang_min.runtime import cache
+from tilelang_min.runtime.bundle import load_bundle
 
 _numbers = itertools.count()
 
@@ -196,7 +196,7 @@ def test_hits_and_misses(tmp_path: Path, cache_folder: Path, monkeypatch: pytest
     assert names == ["scaled"] * 2
     load(tmp_path, SOURCE.replace("SCALE = 2.0", "SCALE = 3.0")).scaled.for_target("cpu")(100)
     assert names == ["scaled"] * 3
-    assert len([path for path in cache_folder.glob("*/*") if (path / "kernel.json").exists()]) == 3
+    assert len(list(cache_folder.glob("??/*.tlk"))) == 3
     tilelang.compile(load(tmp_path, SOURCE).scaled.prim_func(100), "cpu", cache=False)
     assert names == ["scaled"] * 4
     a = np.ones(100, np.float32)
@@ -206,30 +206,40 @@ def test_hits_and_misses(tmp_path: Path, cache_folder: Path, monkeypatch: pytest
 
 
 def entry(cache_folder: Path) -> Path:
-    (found,) = cache_folder.glob("*/*")
+    (found,) = cache_folder.glob("??/*")
     return found
 
 
-def truncate(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
+def changed_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def other_record(path: Path, change: dict[str, Any]) -> None:
+    """The bundle with another record, in good order otherwise."""
+    bundle = load_bundle(path)
+    bundle.record.update(change)
+    path.write_bytes(bundle.archive())
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    (path / "deep").mkdir(parents=True)
 
 
 DAMAGE = {
-    "no record": lambda folder: (folder / "kernel.json").unlink(),
-    "record cut off": lambda folder: truncate(folder / "kernel.json"),
-    "record of nonsense": lambda folder: (folder / "kernel.json").write_text("[1, 2]"),
-    "record without parts": lambda folder: (folder / "kernel.json").write_text('{"format": 1}'),
-    "no binary": lambda folder: (folder / "binary.so").unlink(),
-    "binary cut off": lambda folder: truncate(folder / "binary.so"),
-    "empty binary": lambda folder: (folder / "binary.so").write_bytes(b""),
-    "binary of something else": lambda folder: (folder / "binary.so").write_bytes(b"no machine code" * 1000),
-    "another kernel's record": lambda folder: (folder / "kernel.json").write_text(
-        json.dumps({**json.loads((folder / "kernel.json").read_text()), "hash": "0" * 64})
-    ),
-    "record of another format": lambda folder: (folder / "kernel.json").write_text(
-        json.dumps({**json.loads((folder / "kernel.json").read_text()), "format": 999})
-    ),
+    "nothing": lambda path: path.unlink(),
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "its end cut off": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "empty": lambda path: path.write_bytes(b""),
+    "a changed byte": changed_byte,
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "something else": lambda path: path.write_bytes(b"no machine code" * 1000),
+    "another kernel": lambda path: other_record(path, {"hash": "0" * 64}),
+    "another format": lambda path: other_record(path, {"format": 999}),
+    "a folder in its place": a_folder,
+    "a link to nowhere": lambda path: (path.unlink(), path.symlink_to("nowhere")),
 }
 
 

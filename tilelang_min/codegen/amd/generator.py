@@ -72,14 +72,15 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
         binary = linked.read_bytes()
     note = code_object.read_note(binary, program.name)
     _check(program, note)
-    read = listing.read_listing(assembly, program.name, program.operations)
+    read = listing.with_offsets(listing.read_listing(assembly, program.name, program.operations), offsets)
     kernel = CompiledKernel(
         symbol=program.name,
         binary=binary,
         binary_kind="hsaco",
         source=source,
         source_language="llvm",
-        listing=listing.with_offsets(read, offsets),
+        syntax="gcn",
+        disassemble=lambda: read,
         resources=code_object.resources(note, code_object.code_bytes(binary, program.name)),
         seconds=seconds,
         toolchain=toolchain.versions(),

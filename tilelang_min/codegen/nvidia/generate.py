@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from importlib.metadata import version as package_version
+from functools import cache
 from typing import Any
 
 from tilelang_min.codegen.nvidia import nvrtc, sass
@@ -23,7 +23,7 @@ OPTIONS = {
 
 
 def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -> CompiledKernel:
-    """Print, compile and disassemble one thread program for its target (``cuda``, any ``sm_*``).
+    """Print and compile one thread program for its target (``cuda``, any ``sm_*``); disassembling is left to who needs it.
 
     ``options``: see :data:`OPTIONS`.  Needs no GPU.  Raises CodegenError when a tool is missing or refuses the text; the
     message holds the tool's log.
@@ -40,30 +40,28 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     result = nvrtc.compile_cubin(source, arch=program.target.arch, name=program.name, options=flags)
     after_nvrtc = time.perf_counter()
 
-    listing = sass.disassemble(result.cubin, symbol, lines)
-    after_disassemble = time.perf_counter()
+    sass.find_nvdisasm()  # where it is missing is said now, not where the listing is asked for
     return CompiledKernel(
         symbol=symbol,
         binary=result.cubin,
         binary_kind="cubin",
         source=source,
         source_language="cuda",
-        listing=listing,
-        resources=_resources(
-            result.log, symbol, program.target.arch, code_bytes=len(listing.instructions) * sass.INSTRUCTION_BYTES
-        ),
-        seconds={
-            "print": after_print - started,
-            "nvrtc": after_nvrtc - after_print,
-            "disassemble": after_disassemble - after_nvrtc,
-        },
-        toolchain={
-            "tvm": package_version("apache-tvm"),
-            "nvrtc": nvrtc.version(),
-            "nvdisasm": sass.nvdisasm_version(),
-        },
+        syntax="sass",
+        disassemble=lambda: sass.disassemble(result.cubin, symbol, lines),
+        listing_is_quick=False,
+        resources=_resources(result.log, symbol, program.target.arch, code_bytes=sass.code_bytes(result.cubin, symbol)),
+        seconds={"print": after_print - started, "nvrtc": after_nvrtc - after_print},
+        toolchain={"tvm": _tvm_version(), "nvrtc": nvrtc.version(), "nvdisasm": sass.nvdisasm_version()},
         log=result.log,
     )
+
+
+@cache
+def _tvm_version() -> str:
+    from importlib.metadata import version
+
+    return version("apache-tvm")
 
 
 def _checked(options: dict[str, Any] | None) -> dict[str, Any]:

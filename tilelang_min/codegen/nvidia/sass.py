@@ -14,6 +14,7 @@ The self-branch and the NOPs that pad the code behind its end are never executed
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -31,6 +32,8 @@ from tilelang_min.program import Instruction, Listing
 
 INSTRUCTION_BYTES = 16
 """Size of one SASS instruction from Volta on."""
+
+_NOP, _BRANCH = 0x918, 0x947  # the lower 12 bits of an instruction are its operation, from Volta on
 
 _REMEDY = "install NVIDIA's wheel: python -m pip install nvidia-cuda-nvdisasm"
 _ROW = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
@@ -68,7 +71,7 @@ def run_nvdisasm(cubin: bytes) -> str:
         file.write(cubin)
         file.flush()
         # Dataflow analysis only names the targets of indirect branches, at a fifth of the time.
-        command = [_nvdisasm(), "--print-code", "--print-line-info-inline", "--no-dataflow", file.name]
+        command = [find_nvdisasm(), "--print-code", "--print-line-info-inline", "--no-dataflow", file.name]
         done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip()
@@ -79,13 +82,14 @@ def run_nvdisasm(cubin: bytes) -> str:
 @cache
 def nvdisasm_version() -> str:
     """nvdisasm's version, such as ``13.5.37``."""
-    text = subprocess.run([_nvdisasm(), "--version"], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run([find_nvdisasm(), "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"V(\d+(?:\.\d+)+)", text)
     return found[1] if found else "unknown"
 
 
 @cache
-def _nvdisasm() -> str:
+def find_nvdisasm() -> str:
+    """Path of nvdisasm; raises CodegenError where it is not installed."""
     for path in wheel_files("*/bin/nvdisasm"):
         if os.access(path, os.X_OK):
             return str(path)
@@ -93,6 +97,22 @@ def _nvdisasm() -> str:
     if found is None:
         raise CodegenError("nvdisasm, NVIDIA's disassembler, is not installed", remedy=_REMEDY)
     return found
+
+
+def code_bytes(cubin: bytes, symbol: str) -> int:
+    """Size of a kernel's code, subroutines included, without what pads it: as much as the listing shows."""
+    from elftools.elf.elffile import ELFFile
+
+    section = ELFFile(io.BytesIO(cubin)).get_section_by_name(f".text.{symbol}")
+    if section is None:
+        raise CodegenError(f"the cubin holds no code of kernel {symbol}")
+    code: bytes = section.data()
+    opcodes = [code[at] | (code[at + 1] & 0xF) << 8 for at in range(0, len(code), INSTRUCTION_BYTES)]
+    while opcodes and opcodes[-1] == _NOP:
+        opcodes.pop()
+    if opcodes and opcodes[-1] == _BRANCH:
+        opcodes.pop()
+    return len(opcodes) * INSTRUCTION_BYTES
 
 
 def read_listing(text: str, symbol: str, lines: OperationLines) -> Listing:
