@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from tileprof.cli.main import INTERRUPTED
-from tileprof.errors import UsageError
 
 
 @click.command()
@@ -29,7 +28,10 @@ from tileprof.errors import UsageError
     help="inline: compile and launch in turns; local:N: N compile workers beside the launcher.",
 )  # fmt: skip
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Compare with another run (not there yet)."
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="RUN_DIR",
+    help="A run or a folder of baselines: time its kernels in turns with these.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cases and what measures them, and run nothing.")
 @click.option("--yes", is_flag=True, help="Run more than 10,000 cases without asking.")
@@ -55,11 +57,9 @@ def run(
     """
     from tileprof.execute.runner import RunOptions, prepare
 
-    if against is not None:
-        raise UsageError("--against is not there yet", remedy="run both, and compare the two reports")
     options = RunOptions(
         workload=workload, output=output, targets=targets, profilers=profilers, executor=executor,
-        yes=yes, resume=resume, force=force,
+        yes=yes, resume=resume, force=force, against=against,
     )  # fmt: skip
     prepared = prepare(options)
     if dry_run:

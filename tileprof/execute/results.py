@@ -12,7 +12,8 @@ from typing import Any
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics, timing_of
 from tileprof.metrics import metadata_metrics
-from tileprof.store.records import CaseResult, Check, Metric, Suggestion, Timing
+from tileprof.store.codec import interleaved_from_json
+from tileprof.store.records import CaseResult, Check, Interleaved, Metric, Suggestion, Timing
 from tileprof.workload.records import Case
 
 _MOST_REASON = 4000
@@ -50,6 +51,7 @@ class CaseBuilder:
     reference: dict[str, Any] | None = None
     check: Check | None = None
     timing: Timing | None = None
+    interleaved: Interleaved | None = None
     metrics: list[Metric] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     suggestions: tuple[Suggestion, ...] = ()
@@ -154,6 +156,9 @@ class CaseBuilder:
         self.timing = timing_of(message)
         self.metrics += timing_metrics(self.timing)
 
+    def _take_interleaved(self, message: Mapping[str, Any]) -> None:
+        self.interleaved = interleaved_from_json(dict(message))
+
     def forget(self) -> None:
         """Let go of what is large, once the result is stored."""
         self.compiled, self.metrics = None, []
@@ -194,4 +199,6 @@ class CaseBuilder:
             notes=tuple(self.notes),
             seconds=self.seconds,
             suggestions=self.suggestions,
+            checks={name: dict(limits) for name, limits in case.kernel.checks.items()},
+            interleaved=self.interleaved,
         )

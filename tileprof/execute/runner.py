@@ -17,8 +17,9 @@ from tileprof.execute.results import Paths
 from tileprof.execute.sweep import Executor, Sweep
 from tileprof.plan.machine import Machine, probe
 from tileprof.plan.plan import Plan, make_plan
-from tileprof.store.directory import RunDirectory
-from tileprof.store.reader import read_header
+from tileprof.store.baselines import BaselineStore, case_key, run_bundles
+from tileprof.store.directory import STORE, RunDirectory
+from tileprof.store.reader import read_header, read_run
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
 from tileprof.store.writer import RunStore
 from tileprof.workload import Case, Workload, expand_cases, load_workload
@@ -43,6 +44,7 @@ class RunOptions:
     yes: bool = False
     resume: bool = False
     force: bool = False
+    against: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
     """
     check_count(prepared)
     workload, options = prepared.workload, prepared.options
+    against = bundles_against(prepared)
     with RunDirectory(prepared.directory, force=options.force, resume=options.resume) as directory:
         started = now()
         if directory.resumed:
@@ -133,7 +136,9 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
             store.add_ceilings(_datasheet_ceilings(prepared.cases, prepared.machine))
             progress.begin(len(prepared.cases), len(kept))
             paths = Paths(workload.directory, Path.cwd(), Path(tileprof.__file__).resolve().parent.parent)
-            sweep = Sweep(workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths)
+            sweep = Sweep(
+                workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths, against
+            )
             try:
                 sweep.run()
             finally:
@@ -141,6 +146,34 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
             if sweep.unavailable:
                 store.set_unavailable([*prepared.plan.unavailable, *sweep.unavailable])
             store.finish(now())
+
+
+def bundles_against(prepared: Prepared) -> dict[str, dict[str, str]]:
+    """Bundles of ``--against`` by the id of the case that they are timed beside.  Raises UsageError where there is none."""
+    place, workload = prepared.options.against, prepared.workload
+    if place is None:
+        return {}
+    if (place / STORE).is_file():
+        if place.resolve() == prepared.directory.resolve():
+            raise UsageError(
+                f"--against names the directory that is written, {place}", remedy="write to another with -o"
+            )
+        known = run_bundles(read_run(place / STORE), place)
+    elif place.is_dir():
+        known = BaselineStore(place).bundles(workload.name)
+    else:
+        raise UsageError(f"--against: there is no {place}", remedy="name a run directory or a folder of baselines")
+    found = {
+        case.id: known[key]
+        for case in prepared.cases
+        if (key := case_key(case.kernel.name, case.args, case.shape, case.tiles, case.target.target)) in known
+    }
+    if not found:
+        message = f"--against: {place} has bundles of none of these {len(prepared.cases)} cases"
+        raise UsageError(
+            message, remedy="it must hold the same workload; `tileprof check --update-baseline` keeps bundles"
+        )
+    return found
 
 
 def _header(prepared: Prepared, started: str) -> Run:

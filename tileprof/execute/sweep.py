@@ -48,7 +48,7 @@ class Executor:
 
 
 class Sweep:
-    """One sweep over ``cases``, each with its place in the workload.
+    """One sweep over ``cases``, each with its place in the workload; ``against`` holds bundles to time beside them, by case id.
 
     ``unavailable`` holds afterwards what turned out not to be measurable.
     """
@@ -63,6 +63,7 @@ class Sweep:
         progress: Progress,
         executor: Executor,
         paths: Paths,
+        against: Mapping[str, dict[str, str]] | None = None,
     ) -> None:
         self.workload = workload
         self.plan = plan
@@ -70,6 +71,7 @@ class Sweep:
         self.store = store
         self.progress = progress
         self.executor = executor
+        self.against = against or {}
         builders = [CaseBuilder(case, position, paths, bundle_name(case)) for position, case in cases]
         # cases to be launched go first, so that the launch lane has work early
         self.builders = sorted(builders, key=lambda b: not self.target_plan(b).launches)
@@ -230,6 +232,7 @@ class Sweep:
             "atol": reference.get("atol", 0.0),
             "seed": self.workload.seed,
             "timing": asdict(timing) if plan.timed else None,
+            "against": self.against.get(builder.case.id),
         }
         if timing.graph == "on":
             builder.note("graphs are not used by this version: launches were timed one by one")

@@ -18,6 +18,9 @@ from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, make_arguments
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
 
+LEAST_ROUNDS = 5
+"""Rounds of each side when two kernels are compared: with five, all of them slower by chance alone is one in 32."""
+
 _METHODS = {
     "cpu": "wall clock around single launches",
     "cuda": "events around single launches",
@@ -120,3 +123,33 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     if samples.flushed and not policy["flush_l2"]:
         send("note", text="the cache was flushed before each launch, as always on a GPU")
     send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)
+    if job.get("against"):
+        _interleave(runner, job, send)
+
+
+def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:
+    """Rounds of the case and of its baseline's kernel in turns, as ``interleaved``; a note where they cannot be compared.
+
+    ``job["against"]``: ``bundle``, ``base`` (its name) and ``base_hash``.  Who goes first alternates, so that neither side
+    always finds the device as the other left it.
+    """
+    against, policy = job["against"], job["timing"]
+    try:
+        base = CaseRunner({**job, "bundle": against["bundle"]})
+    except (tilelang.errors.TileLangError, OSError) as error:
+        send("note", text=f"not compared with {against['base']}: its bundle cannot be loaded: {error}")
+        return
+    if base.parameters != head.parameters or base.kind != head.kind:
+        send("note", text=f"not compared with {against['base']}: its kernel has other parameters")
+        return
+    base.launch()
+    rounds = max(LEAST_ROUNDS, policy["rounds"])
+    one = {**policy, "rounds": 1, "budget_s": policy["budget_s"] / rounds}
+    times: dict[str, list[tuple[float, ...]]] = {"head": [], "base": []}
+    send("stage", stage="timing")
+    for number in range(rounds):
+        order = (("head", head), ("base", base))
+        for side, runner in order if number % 2 == 0 else reversed(order):
+            times[side].append(runner.time(one)[0].samples_ns)
+    names = {"base": against["base"], "base_hash": against["base_hash"]}
+    send("interleaved", **names, head_ns=times["head"], base_ns=times["base"])

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from tileprof.analyse.conflicts import ConflictRow, conflict_rows
 from tileprof.analyse.labels import targets, variant_labels
 from tileprof.analyse.roofline import Point, rooflines
 from tileprof.report import numbers, overview
+from tileprof.report.markdown import cut, escape, table
 from tileprof.report.words import ACCESSES, words
 from tileprof.store.records import CaseResult, Run
 
 LONGEST = 60_000
 """Characters; a comment on a pull request holds 65,536."""
-
-MOST_ROWS = 40
-"""Rows of a table before the rest is only counted."""
 
 
 def render(run: Run) -> str:
@@ -40,15 +36,6 @@ def render(run: Run) -> str:
     return text[: LONGEST - len(note)].rsplit("\n", 1)[0] + note
 
 
-def escape(text: str, longest: int = 200) -> str:
-    """Text that means nothing to Markdown or HTML, on one line, cut to ``longest`` characters."""
-    text = " ".join(str(text).split())
-    if len(text) > longest:
-        text = text[: longest - 1] + "…"
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]|#~@])", r"\\\1", text)
-
-
 def _head(run: Run) -> str:
     counts = ", ".join(f"{status.count} {status.word}" for status in overview.status_counts(run)) or "no cases"
     lines = [f"# {escape(run.name)}", ""]
@@ -67,8 +54,8 @@ def _times(run: Run, labels: dict[str, str], points: dict[str, Point]) -> str:
         rows.setdefault(label, {})[case.target_name] = _outcome(case, points.get(case.id))
     if not rows:
         return ""
-    table = [[escape(label, 80), *(cells.get(name, "") for name in names)] for label, cells in rows.items()]
-    return "## Times (measured)\n\n" + _table(["variant", *(escape(name, 40) for name in names)], table)
+    lines = [[escape(label, 80), *(cells.get(name, "") for name in names)] for label, cells in rows.items()]
+    return "## Times (measured)\n\n" + table(["variant", *(escape(name, 40) for name in names)], lines)
 
 
 def _outcome(case: CaseResult, point: Point | None) -> str:
@@ -94,7 +81,7 @@ def _conflicts(run: Run, labels: dict[str, str]) -> str:
         return ""
     found.sort(key=lambda pair: -pair[0])
     header = ["case", "operation", "buffer", "access", "simulated", "measured", "difference"]
-    return "## Shared-memory conflicts, a launch\n\n" + _table(header, [cells for _, cells in found], numeric_from=4)
+    return "## Shared-memory conflicts, a launch\n\n" + table(header, [cells for _, cells in found], numeric_from=4)
 
 
 def _value(row: ConflictRow, side: str) -> float | None:
@@ -124,7 +111,7 @@ def _failures(run: Run, labels: dict[str, str]) -> str:
     for label, target, word, reason in overview.failures(run, labels):
         first = reason.strip().splitlines()[0]
         lines.append(f"- **{escape(label, 80)}** on {escape(target, 40)}: {word}. {escape(first, 300)}")
-    return "## Failed\n\n" + _cut(lines) if lines else ""
+    return "## Failed\n\n" + cut(lines) if lines else ""
 
 
 def _unavailable(run: Run) -> str:
@@ -132,17 +119,4 @@ def _unavailable(run: Run) -> str:
     for missing in run.unavailable:
         remedy = f" *{escape(missing.remedy)}*" if missing.remedy else ""
         lines.append(f"- {escape(missing.what)} on {escape(missing.target, 40)}: {escape(missing.why)}.{remedy}")
-    return "## Not measured\n\n" + _cut(lines) if lines else ""
-
-
-def _table(header: list[str], rows: list[list[str]], numeric_from: int | None = None) -> str:
-    rule = ["---:" if numeric_from is not None and column >= numeric_from else "---" for column in range(len(header))]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (header, rule, *rows[:MOST_ROWS])]
-    if len(rows) > MOST_ROWS:
-        lines += ["", f"and {numbers.count(len(rows) - MOST_ROWS)} more rows"]
-    return "\n".join(lines)
-
-
-def _cut(lines: list[str]) -> str:
-    rest = len(lines) - MOST_ROWS
-    return "\n".join(lines[:MOST_ROWS] + ([f"- and {numbers.count(rest)} more"] if rest > 0 else []))
+    return "## Not measured\n\n" + cut(lines) if lines else ""

@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from tileprof.store.records import Ceiling, Check, Provenance, Run, Timing
+from tileprof.store.records import Ceiling, Check, Interleaved, Provenance, Run, Timing
 
 
 def finite(value: Any) -> Any:
@@ -43,6 +43,14 @@ def check_from_json(record: dict[str, Any]) -> Check:
     """The check whose ``asdict`` is ``record``."""
     errors = {key: number(record[key]) for key in ("max_abs_error", "max_rel_error")}
     return Check(**{**record, **errors})
+
+
+def interleaved_from_json(record: dict[str, Any]) -> Interleaved:
+    """The rounds whose ``asdict`` is ``record``."""
+    rounds = {
+        key: tuple(tuple(number(s) for s in samples) for samples in record[key]) for key in ("head_ns", "base_ns")
+    }
+    return Interleaved(record["base"], record["base_hash"], **rounds)
 
 
 def ceiling_from_json(record: dict[str, Any]) -> Ceiling:

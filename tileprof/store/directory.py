@@ -25,7 +25,7 @@ OWN_NAMES = frozenset(
     {
         STORE, f"{STORE}-wal", f"{STORE}-shm", f"{STORE}-journal", KERNELS, RAW, TEMPORARY, _LOCK, "index.html",
         "result.json", "summary.md", "metrics.csv", "junit.xml", "findings.sarif", "flame.speedscope.json",
-        "flame.folded", "trace.json",
+        "flame.folded", "trace.json", "check.md", "check.json",
     }
 )  # fmt: skip
 """Everything that tileprof itself puts into a run directory."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tileprof.store.codec import ceiling_from_json, check_from_json, number, timing_from_json
+from tileprof.store.codec import ceiling_from_json, check_from_json, interleaved_from_json, number, timing_from_json
 from tileprof.store.records import CaseResult, Metric, Provenance, Run, Suggestion, Unavailable
 from tileprof.store.tables import connect_to_read, translated
 
@@ -81,6 +81,7 @@ class _Reader:
         single = {text["kind"]: text["text"] for text in texts if text["kind"] != "source"}
         operations = self.rows("SELECT record FROM operations WHERE case_number = ? ORDER BY operation", case_number)
         metrics = self.metrics(case_number)
+        columns = row.keys()  # a file of an older version has fewer
         return CaseResult(
             id=row["id"],
             hash=row["hash"],
@@ -104,9 +105,12 @@ class _Reader:
             notes=tuple(json.loads(row["notes"])),
             seconds=row["seconds"],
             suggestions=tuple(
-                Suggestion(**record)
-                for record in (json.loads(row["suggestions"]) if "suggestions" in row.keys() else ())  # noqa: SIM118
+                Suggestion(**record) for record in (json.loads(row["suggestions"]) if "suggestions" in columns else ())
             ),
+            checks=json.loads(row["checks"]) if "checks" in columns else {},
+            interleaved=interleaved_from_json(json.loads(row["interleaved"]))
+            if "interleaved" in columns and row["interleaved"]
+            else None,
         )
 
     def metrics(self, case_number: int) -> tuple[Metric, ...]:

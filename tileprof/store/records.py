@@ -110,12 +110,27 @@ class Suggestion:
     extra_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Interleaved:
+    """Rounds of a case and of its baseline's kernel in turns, on one machine in one process: what a verdict on time rests on.
+
+    ``base`` names where the other kernel came from, ``base_hash`` is its case hash.  Samples are nanoseconds, one tuple a round;
+    round i of both sides was measured back to back.
+    """
+
+    base: str
+    base_hash: str
+    head_ns: tuple[tuple[float, ...], ...]
+    base_ns: tuple[tuple[float, ...], ...]
+
+
 @dataclass(frozen=True)
 class CaseResult:
     """One case after it ran: what it was, how it ended, and every number known about it.
 
     ``operations`` and ``metadata`` are the JSON forms of tilelang_min's TileOperation and KernelMetadata; ``sources`` maps
-    file name to text, ``generated`` and ``assembly`` are the code generator's text and the machine listing.
+    file name to text, ``generated`` and ``assembly`` are the code generator's text and the machine listing.  ``checks`` are the
+    workload's limits by metric (``min``, ``max``, ``max_regression``); ``interleaved`` is there after ``run --against``.
     """
 
     id: str
@@ -140,6 +155,8 @@ class CaseResult:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     suggestions: tuple[Suggestion, ...] = ()
+    checks: dict[str, dict[str, float]] = field(default_factory=dict)
+    interleaved: Interleaved | None = None
 
 
 @dataclass(frozen=True, slots=True)

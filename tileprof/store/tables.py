@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tileprof.errors import StoreError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the tables below; a file of a later version is refused."""
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
@@ -24,7 +24,8 @@ CREATE TABLE cases (
   kernel TEXT NOT NULL, target_name TEXT NOT NULL, target TEXT NOT NULL,
   args TEXT NOT NULL, shape TEXT NOT NULL, tiles TEXT NOT NULL,
   status TEXT NOT NULL, reason TEXT NOT NULL, metadata TEXT, bundle TEXT, timing TEXT, numerics TEXT,
-  notes TEXT NOT NULL, seconds REAL NOT NULL, suggestions TEXT NOT NULL DEFAULT '[]');
+  notes TEXT NOT NULL, seconds REAL NOT NULL, suggestions TEXT NOT NULL DEFAULT '[]',
+  checks TEXT NOT NULL DEFAULT '{}', interleaved TEXT);
 CREATE TABLE operations (
   case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, operation INTEGER NOT NULL, kind TEXT NOT NULL,
   label TEXT NOT NULL, file TEXT, line INTEGER, record TEXT NOT NULL,
@@ -69,6 +70,7 @@ INSERT INTO measurements (case_number, series, number, launch, value)
     AND s.buffer IS o.buffer AND s.access IS o.access AND s.flag IS o.flag;
 DROP TABLE old;
 """,
+    3: "ALTER TABLE cases ADD COLUMN checks TEXT NOT NULL DEFAULT '{}'; ALTER TABLE cases ADD COLUMN interleaved TEXT;",
 }
 """What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 

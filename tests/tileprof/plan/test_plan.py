@@ -89,15 +89,6 @@ def test_profilers_of_the_file_that_are_not_there_yet_are_no_silence(tmp_path: P
     )
 
 
-def test_checks_that_are_not_judged_are_no_silence(tmp_path: Path) -> None:
-    file = tmp_path / "w.yaml"
-    plan(tmp_path, machine())
-    file.write_text(file.read_text().replace("command: [x]}", "command: [x], checks: {time.ns: {max: 5}}}"))
-    workload = load_workload(file)
-    made = make_plan(workload, ("laptop",), machine())
-    assert "checks of the workload" in [entry.what for entry in made.unavailable]
-
-
 def test_none_and_timer(tmp_path: Path) -> None:
     none = plan(tmp_path, machine(A100), "none").targets["a100"]
     assert (none.launches, none.timed, none.counters) == (True, False, ())
