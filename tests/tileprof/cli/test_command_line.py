@@ -50,7 +50,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
-        (["frobnicate"], "Commands are run, report, conflicts, doctor, schema."),
+        (["frobnicate"], "Commands are run, report, check, conflicts, doctor, schema."),
         (["compare", "a", "b"], "'compare' is not there yet"),
         (["run"], "Missing argument 'WORKLOAD'"),
         (["run", "w.yaml", "--exekutor", "inline"], "Did you mean '--executor'?"),
@@ -61,7 +61,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (["run", "w.yaml", "--profiler", "perf"], "--profiler perf is not there yet"),
         (["run", "w.yaml", "--executor", "dask:tcp://x:1"], "--executor dask is not there yet"),
         (["run", "w.yaml", "--executor", "local:0"], "--executor takes inline, local:N"),
-        (["run", "w.yaml", "--against", "x"], "--against is not there yet"),
+        (["run", "w.yaml", "--against", "x"], "--against: there is no x"),
         (["run", "w.yaml", "--resume", "--force"], "--resume and --force exclude each other"),
         (["run", "w.yaml", "-o", "w.yaml/run"], "cannot write to w.yaml/run"),
         (["run", "w.yaml", "--resume", "-o", "new"], "there is no run to resume in new"),

@@ -122,6 +122,8 @@ def make_older(path: Path, version: int) -> None:
             INSERT INTO metrics SELECT
               case_number, metric, value, unit, provenance, operation, buffer, access, launch, flag FROM all_of_them;
             DROP TABLE all_of_them;
+            ALTER TABLE cases DROP COLUMN checks;
+            ALTER TABLE cases DROP COLUMN interleaved;
             """
         )
         if version == 1:
