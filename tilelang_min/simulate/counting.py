@@ -24,9 +24,12 @@ CLASSES = {
     ("shared", "load"): "shared_load",
     ("shared", "store"): "shared_store",
     ("shared", "ldmatrix"): "ldmatrix",
+    ("shared", "stmatrix"): "shared_store",
     ("global", "load"): "global_load",
     ("global", "store"): "global_store",
 }
+
+MATRIX_KINDS = ("ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Counting:
         return result
 
     def _outcome(self, machine: Machine, site: Site, pattern: Addresses) -> Outcome:
-        matrices = site.lanes if site.kind == "ldmatrix" else None
+        matrices = site.lanes if site.kind in MATRIX_KINDS else None
         shape = (machine.lanes, machine.threads)
         key = (
             site.place.space,
@@ -107,7 +110,7 @@ def patterns(
         lanes = np.arange(machine.lanes) if entry.lanes is None else entry.lanes
         base = np.zeros(machine.lanes, np.int64)
         base[lanes] = entry.base
-        if site.kind == "ldmatrix":  # the addresses of further lanes are ignored
+        if site.kind in MATRIX_KINDS:  # the addresses of further lanes are ignored
             lanes = lanes[lanes % machine.warp_size < 8 * site.lanes]
         digest = _digest(base, entry.origin, bytes([entry.unit]) + lanes.tobytes())
         for offsets, n in times.items():
@@ -188,7 +191,7 @@ def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
             return Outcome(
                 requests, lanes, sectors=sectors.sectors, sectors_ideal=sectors.sectors_ideal, rule=sectors.rule
             )
-        matrices = site.lanes if site.kind == "ldmatrix" else None
+        matrices = site.lanes if site.kind in MATRIX_KINDS else None
         passes = bank_conflicts(addresses, site.kind, width, target, mask, second, matrices, reads_of(second))
     except UnknownMemoryRule:
         return Outcome(requests, lanes)

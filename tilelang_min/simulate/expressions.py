@@ -106,17 +106,20 @@ class Expressions:
 
     def array(self, e: Expression) -> Array:
         """The value as source text."""
-        value = self.value(e)
-        if isinstance(value, Address):
-            raise SimulationError("an address is used as a number")
-        return self.integers.array(value)
+        return self.integers.array(self.integer(e))
 
     def integer(self, e: Expression) -> Integer:
         """The value of an integer expression."""
-        value = self.value(e)
-        if isinstance(value, Address):
-            raise SimulationError("an address is used as a number")
-        return value
+        return self.number(self.value(e))
+
+    def number(self, value: Value) -> Integer:
+        """A value that may be an address in shared memory as a number: bytes from the start of the block's shared memory."""
+        if not isinstance(value, Address):
+            return value
+        place = self.layout.place(value.buffer)
+        if place.space != "shared":
+            raise SimulationError("an address in global memory is used as a number")
+        return self.integers.add(value.offset, Uniform(Linear(place.offset), "uint32"), "uint32")
 
     def constant(self, e: Expression) -> Value:
         if is_float(e.dtype):
@@ -137,7 +140,9 @@ class Expressions:
         (inner,) = e.args
         value = self.value(inner)
         if isinstance(value, Address):
-            return value
+            if "64" not in e.dtype:
+                return value
+            value = self.number(value)  # part of a matrix descriptor
         if (
             isinstance(value, Uniform | Lane)
             and "int" in e.dtype
@@ -169,18 +174,14 @@ class Expressions:
         if is_float(operand) or operand == "bool" or e.lanes > 1 or kind in COMPARISONS:
             return self.array_operator(e)
         first = self.value(left)
-        if isinstance(first, Address):
+        if isinstance(first, Address) and kind in ("add", "sub"):
             shift = self.integer(right)
-            if kind not in ("add", "sub"):
-                raise SimulationError("only sums and differences of addresses are understood")
             step = shift if kind == "add" else self.integers.scale(shift, -1, "int32")
             return Address(first.buffer, self.integers.add(first.offset, step, "int32"))
         second = self.value(right)
-        if isinstance(second, Address):
-            if kind != "add":
-                raise SimulationError("only sums and differences of addresses are understood")
+        if isinstance(second, Address) and kind == "add" and not isinstance(first, Address):
             return Address(second.buffer, self.integers.add(second.offset, first, "int32"))
-        return self.integer_operator(kind, first, second, e.dtype)
+        return self.integer_operator(kind, self.number(first), self.number(second), e.dtype)
 
     def integer_operator(self, kind: str, a: Integer, b: Integer, dtype: str) -> Integer:
         integers = self.integers
@@ -254,6 +255,9 @@ class Expressions:
     def intrinsic(self, e: Expression) -> Value:
         """Vendor intrinsics that return a value; ``instructions.py`` knows them."""
         raise SimulationError(f"the simulator has no rule for the call {e.value}")
+
+    def uses_register(self, buffer: Buffer, index: Value, lanes: int) -> None:
+        """Called before registers are read or written."""
 
     def address(self, e: Expression) -> Address:
         (load,) = e.args
@@ -338,6 +342,7 @@ class Expressions:
 
     def register(self, buffer: Buffer, index: Integer, lanes: int) -> str:
         """Source text of a view of registers: a row, ``lanes`` rows, or a gather where the index differs by lane."""
+        self.uses_register(buffer, index, lanes)
         name = self.source.hoist(f"rt.local({buffer.key})", "r")
         if not isinstance(index, Uniform):
             return f"rt.gather_local({name}, {self.integers.array(index).source}, {lanes})"

@@ -131,6 +131,7 @@ class Instructions(Expressions):
 
     def one_row(self, buffer: Buffer, index: Uniform) -> str:
         """A single register as an array of one row."""
+        self.uses_register(buffer, index, 1)
         start = index.linear.source()
         name = self.source.hoist(f"rt.local({buffer.key})", "r")
         text = f"{name}[{start}:{start} + 1]"

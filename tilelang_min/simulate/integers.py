@@ -24,6 +24,10 @@ class Integers:
             return value
         if isinstance(value, Uniform):
             return Array(value.linear.source(), value.dtype, constant=value.linear.is_const)
+        if value.dtype.startswith("uint") and value.offset != Linear():  # base and offset may be negative by themselves
+            text = f"({value.base} + {value.offset.source()}).astype({numpy_name(value.dtype)})"
+            constant = value.offset.is_const
+            return Array(self.source.hoist(text) if constant else text, value.dtype, constant=constant)
         base = self.source.hoist(f"{value.base}.astype({numpy_name(value.dtype)})")
         if value.offset == Linear():
             return Array(base, value.dtype, constant=True)

@@ -7,7 +7,7 @@ Lanes are threads of all simulated blocks, block after block: lane ``b * threads
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,25 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import SourceLocation, ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import matrix, sites, transfers
-from tilelang_min.simulate.layout import Place
+from tilelang_min.simulate.layout import Layout, Place
 from tilelang_min.simulate.races import RaceDetector
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
 from tilelang_min.simulate.statements import Translation
 
+if TYPE_CHECKING:
+    from tilelang_min.simulate.clocks import StrandRaces
+
 POISON_BYTE = 0x7F
+
+
+def poison(shared: Any, layout: Layout) -> None:
+    """Makes the shared memory of blocks recognisable as unwritten: NaN where floats are declared."""
+    shared.fill(POISON_BYTE)
+    rows = shared.reshape(-1, layout.block_bytes)
+    for place in layout.places.values():
+        if place.space == "shared" and "float" in place.buffer.dtype:
+            end = place.offset + place.buffer.elements * place.itemsize
+            rows[:, place.offset : end].view(numpy_dtype(place.buffer.dtype))[...] = np.nan
 
 
 class SplitBlocksError(Exception):
@@ -45,41 +58,53 @@ class Machine:
         check: bool,
         exact: bool = False,
     ) -> None:
+        threads = 1 if program.target.kind == "cpu" else program.threads
+        self.prepare(program, translation, blocks, arrays, threads, count=count, exact=exact)
+        layout = translation.layout
+        self.index = self._launch_indices()
+        self.shared = np.empty(layout.block_bytes * len(self.blocks), np.uint8)
+        poison(self.shared, layout)
+        self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * layout.block_bytes, self.threads)
+        used = [site.place for site in translation.sites if site.place.space == "shared"]
+        granule = min((place.itemsize for place in used), default=4)
+        self.races: RaceDetector | StrandRaces | None = None
+        if check and self.threads > 1 and used:
+            self.races = RaceDetector(self, granule)
+
+    def prepare(
+        self,
+        program: ThreadProgram,
+        translation: Translation,
+        blocks: Sequence[tuple[int, int, int]],
+        arrays: Mapping[str, Any],
+        threads: int,
+        *,
+        count: bool,
+        exact: bool,
+    ) -> None:
+        """Everything but lanes and shared memory: ``threads`` of each block run here."""
         self.program, self.translation = program, translation
         self.blocks = list(blocks)
         self.warp_size = program.target.warp_size
-        self.threads = 1 if program.target.kind == "cpu" else program.threads
+        self.threads = threads
         self.lanes = len(self.blocks) * self.threads
         self.warps_per_block = -(-self.threads // self.warp_size)
         self.warps = self.warps_per_block * len(self.blocks)
         self.strict_alignment = program.target.kind != "cpu"
-        layout = translation.layout
-        self.arrays = {
-            buffer.key: arrays[parameter.name]
-            for buffer, parameter in zip(layout.parameters, program.parameters, strict=True)
-        }
-        self.read_only = {
-            buffer.key
-            for buffer, parameter in zip(layout.parameters, program.parameters, strict=True)
-            if parameter.access == "in"
-        }
-        self.index = self._launch_indices()
-        self.shared = np.full(layout.block_bytes * len(self.blocks), POISON_BYTE, np.uint8)
-        self._poison_shared()
-        self.shared_base = np.repeat(np.arange(len(self.blocks), dtype=np.int64) * layout.block_bytes, self.threads)
+        pairs = list(zip(translation.layout.parameters, program.parameters, strict=True))
+        self.arrays = {buffer.key: arrays[parameter.name] for buffer, parameter in pairs}
+        self.read_only = {buffer.key for buffer, parameter in pairs if parameter.access == "in"}
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
         self.exact = exact
-        used = [site.place for site in translation.sites if site.place.space == "shared"]
-        granule = min((place.itemsize for place in used), default=4)
-        self.races = RaceDetector(self, granule) if check and self.threads > 1 and used else None
         self.open_group: list[Callable[[], None]] = []
         self.groups: list[list[Callable[[], None]]] = []
 
     def run(self) -> list[int]:
         """Executes the program; the result counts the regions of the translation, in warps."""
         with np.errstate(all="ignore"):
-            return self.translation.run(self)
+            regions: list[int] = self.translation.run(self)
+            return regions
 
     # ---- lanes and memory ---------------------------------------------------------------------------------------------
 
@@ -91,13 +116,6 @@ class Machine:
         index["threadIdx.x"] = np.tile(np.arange(self.threads, dtype=np.int64), len(self.blocks))
         index["block"] = np.repeat(linear, self.threads)
         return index
-
-    def _poison_shared(self) -> None:
-        rows = self.shared.reshape(len(self.blocks), -1)
-        for place in self.translation.layout.places.values():
-            if place.space == "shared" and "float" in place.buffer.dtype:
-                end = place.offset + place.buffer.elements * place.itemsize
-                rows[:, place.offset : end].view(numpy_dtype(place.buffer.dtype))[...] = np.nan
 
     def memory(self, place: Place) -> tuple[Any, int]:
         """The flat array of a buffer's elements, and the index in it of the buffer's first element (in the first block)."""

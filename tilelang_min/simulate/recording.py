@@ -11,7 +11,7 @@ import numpy as np
 from tilelang_min.access import bank_conflicts
 from tilelang_min.errors import PlacementError, UnknownMemoryRule
 from tilelang_min.program import SharedBuffer, ThreadProgram
-from tilelang_min.simulate.counting import Addresses, by_warp, patterns, reads_of, second_addresses
+from tilelang_min.simulate.counting import MATRIX_KINDS, Addresses, by_warp, patterns, reads_of, second_addresses
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.placement import Placement, Tile
 from tilelang_min.simulate.result import AccessCount, merge_counts
@@ -96,7 +96,7 @@ class RecordedAccess:
     def _label(self, program: ThreadProgram) -> str:
         """``128-bit load in T.gemm(...) (line 41)``."""
         operation, _, kind, width, _ = self.key
-        what = kind if kind == "ldmatrix" else f"{width * 8}-bit {kind.replace('_bypass', '').replace('_', '.')}"
+        what = kind if kind in MATRIX_KINDS else f"{width * 8}-bit {kind.replace('_bypass', '').replace('_', '.')}"
         found = next((o for o in program.operations if o.id == operation), None)
         return f"{what} in " + (
             f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
@@ -164,7 +164,7 @@ def record(machine: Machine) -> Recording:
             site.place.buffer.name,
             site.kind,
             site.width_bytes,
-            site.lanes if site.kind == "ldmatrix" else 0,
+            site.lanes if site.kind in MATRIX_KINDS else 0,
         )
         for pattern, times in patterns(machine, site, counts, exact=True):
             grouped.setdefault(key, []).append(_requests(machine, site, key, pattern, times))

@@ -11,6 +11,7 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import narrow
+from tilelang_min.simulate.cluster import Cluster
 from tilelang_min.simulate.counting import Counting, executed
 from tilelang_min.simulate.machine import Machine, SplitBlocksError
 from tilelang_min.simulate.placement import Placement
@@ -104,6 +105,8 @@ def _run(
     check: bool,
     exact: bool,
 ) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
+    if translation.strands:
+        return _run_clusters(program, translation, blocks, arrays, count=count, check=check, exact=exact)
     counting = Counting()
     counts: list[AccessCount] = []
     work: dict[int, dict[str, int]] = {}
@@ -119,6 +122,49 @@ def _run(
         if exact:
             recordings.append(record_accesses(machine))
     return counts, work, merge_recordings(recordings) if recordings else None
+
+
+def _run_clusters(
+    program: ThreadProgram,
+    translation: Translation,
+    blocks: Sequence[Block],
+    arrays: Mapping[str, Any],
+    *,
+    count: bool,
+    check: bool,
+    exact: bool,
+) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
+    """As :func:`_run`, cluster by cluster; of a cluster's blocks those that were not chosen run along and count nothing."""
+    counting = Counting()
+    parts: list[AccessCount] = []
+    work: dict[int, dict[str, int]] = {}
+    recordings = []
+    chosen = set(blocks)
+    for members in _clusters(program, blocks):
+        cluster = Cluster(program, translation, members, arrays, count=count, check=check, exact=exact)
+        for strand, regions in zip(cluster.strands, cluster.run(), strict=True):
+            if strand.blocks[0] not in chosen:
+                continue
+            if count:
+                found = counting.counts(strand)
+                more = [*(one for _, one in found), *strand.copies.counts, *strand.products.access_counts()]
+                parts = merge_counts([*parts, *more])
+                work = merge_executed([work, *executed(strand, regions, found)])
+            if exact:
+                recordings.append(record_accesses(strand))
+    return parts, work, merge_recordings(recordings) if recordings else None
+
+
+def _clusters(program: ThreadProgram, blocks: Sequence[Block]) -> list[list[Block]]:
+    """The clusters that hold these blocks, each with all its blocks by rank, in order of the first chosen."""
+    sizes = program.cluster
+    if any(extent % size for extent, size in zip(program.grid, sizes, strict=True)):
+        raise SimulationError(f"the grid {program.grid} of {program.name} is not whole clusters of {sizes}")
+    corners = dict.fromkeys(tuple(i // n * n for i, n in zip(block, sizes, strict=True)) for block in blocks)
+    return [
+        [(x + i, y + j, z + k) for k in range(sizes[2]) for j in range(sizes[1]) for i in range(sizes[0])]
+        for x, y, z in corners
+    ]
 
 
 def _translation(program: ThreadProgram) -> Translation:

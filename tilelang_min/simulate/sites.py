@@ -40,8 +40,9 @@ WIDE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128
 class Site:
     """A place in the program that accesses memory.
 
-    ``kind`` is ``load``, ``store``, ``ldmatrix``, ``cp_async`` or ``cp_async_bypass``; ``lanes`` elements a thread (for
-    ldmatrix the number of 8x8 matrices).  ``part`` is the kind of copy whose global side this is, no instruction of its own.
+    ``kind`` is ``load``, ``store``, ``ldmatrix``, ``stmatrix``, ``cp_async`` or ``cp_async_bypass``, or for messages alone
+    ``tma_load``, ``tma_store`` or ``wgmma``; ``lanes`` elements a thread (for ldmatrix the number of 8x8 matrices).
+    ``part`` is the kind of copy whose global side this is, no instruction of its own.
     """
 
     number: int
@@ -54,7 +55,7 @@ class Site:
     @property
     def width_bytes(self) -> int:
         """Bytes that one lane moves (for ldmatrix: the row it addresses)."""
-        return 16 if self.kind == "ldmatrix" else self.lanes * self.place.itemsize
+        return 16 if self.kind in ("ldmatrix", "stmatrix") else self.lanes * self.place.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,9 +14,10 @@ from typing import Any
 
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
-from tilelang_min.simulate.instructions import Instructions
+from tilelang_min.simulate.hopper import HopperInstructions, product_registers
 from tilelang_min.simulate.layout import Layout
 from tilelang_min.simulate.narrow import is_narrow
+from tilelang_min.simulate.roles import is_concurrent, strands_of
 from tilelang_min.simulate.sites import Site
 from tilelang_min.simulate.source import SourceText
 from tilelang_min.simulate.support import NAMESPACE
@@ -36,7 +37,8 @@ class Translation:
     """A program ready to run.
 
     ``run(machine)`` executes all lanes and returns how often (times warps) each region ran; ``regions`` lists for each
-    the operation and the instructions of one warp by class.
+    the operation and the instructions of one warp by class.  Where threads wait for one another, ``run`` is a generator and
+    ``strands`` holds the thread numbers of those that run together (see ``roles.py``).
     """
 
     run: Callable[[Any], list[int]]
@@ -44,6 +46,7 @@ class Translation:
     layout: Layout
     regions: tuple[tuple[int, Counter[str]], ...]
     source: str
+    strands: tuple[Any, ...] = ()
 
 
 def translate(program: ThreadProgram) -> Translation:
@@ -52,12 +55,14 @@ def translate(program: ThreadProgram) -> Translation:
     return _Translator(program, tree).translate()
 
 
-class _Translator(Instructions):
+class _Translator(HopperInstructions):
     def __init__(self, program: ThreadProgram, tree: KernelTree) -> None:
         layout = Layout.of(program, tree)
         super().__init__(SourceText(), layout, {})
         self.program, self.tree = program, tree
         self.scalar_vectors = program.target.kind != "cpu"
+        self.concurrent, self.maps = is_concurrent(tree), tree.maps
+        self.watched = frozenset(product_registers(tree.body))
         self.regions: list[tuple[int, Counter[str]]] = []
         self.region: int | None = None
         self.region_operation = 0
@@ -70,13 +75,18 @@ class _Translator(Instructions):
 
     def translate(self) -> Translation:
         self.statement(self.tree.body)
+        if self.concurrent:
+            self.source.line("if False: yield")
         for number in range(len(self.regions)):
             self.source.prologue.append(f"g{number} = 0")
         totals = ", ".join(f"g{number}" for number in range(len(self.regions)))
         text = self.source.function("run", "rt", f"[{totals}]")
         namespace: dict[str, Any] = dict(NAMESPACE)
         exec(compile(text, f"<simulation of {self.program.name}>", "exec"), namespace)
-        return Translation(namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text)
+        strands: tuple[Any, ...] = ()
+        if self.concurrent:
+            strands = tuple(strands_of(self.tree, self.program.threads, self.program.target.warp_size))
+        return Translation(namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text, strands)
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 
@@ -158,6 +168,29 @@ class _Translator(Instructions):
         if body is not None:
             self.statement(body)
         self.region = None
+
+    def write_while(self, s: Statement) -> None:
+        source, outer = self.source, self.mask
+        (body,) = s.body
+        self.region = None
+        with source.block("while True:"):
+            condition = self.array(s.args[0]).source
+            name = source.fresh("q")
+            source.line(
+                f"{name} = decide({condition})" if outer is None else f"{name} = decide(both({condition}, {outer}))"
+            )
+            with source.block(f"if {name} is False:"):
+                source.line("break")
+            self.mask = outer
+            with source.block(f"if {name} is True:"):
+                self.fresh_region(body)
+            with source.block("else:"):
+                mask = source.fresh("m")
+                source.line(f"{mask} = {name}")
+                source.line(f"w_{mask} = rt.active_warps({mask})")
+                self.mask = mask
+                self.fresh_region(body)
+                self.mask = outer
 
     def write_if(self, s: Statement) -> None:
         then, other = s.body

@@ -78,9 +78,9 @@ class Expression:
 class Statement:
     """A statement.
 
-    ``kind`` is ``sequence`` (body), ``loop`` (var, args: start, extent; unrolled), ``if`` (args: condition; body: then,
-    else or None), ``let`` (var, args: value), ``store`` (buffer; args: value, index), ``allocate`` (buffer), ``view``
-    (buffer; args: data), ``marker`` (operation), ``effect`` (args: call).
+    ``kind`` is ``sequence`` (body), ``loop`` (var, args: start, extent; unrolled), ``while`` (args: condition; body), ``if``
+    (args: condition; body: then, else or None), ``let`` (var, args: value), ``store`` (buffer; args: value, index),
+    ``allocate`` (buffer), ``view`` (buffer; args: data), ``marker`` (operation), ``effect`` (args: call).
     """
 
     kind: str
@@ -98,12 +98,14 @@ class KernelTree:
     """A whole thread program.
 
     ``parameters`` are the buffers over the pointer parameters, in order.  ``indices`` maps the keys of launch variables to
-    ``threadIdx.x``, ``blockIdx.x/y/z`` or, on a CPU, ``block`` (the linear block index).
+    ``threadIdx.x``, ``blockIdx.x/y/z`` or, on a CPU, ``block`` (the linear block index); ``maps`` those of tensor-map parameters
+    to their names.
     """
 
     parameters: tuple[Buffer, ...]
     indices: dict[int, str]
     body: Statement
+    maps: dict[int, str] = field(default_factory=dict)
 
 
 def read_function(function: Any) -> KernelTree:
@@ -126,14 +128,19 @@ class _Reader:
 
     def read(self) -> KernelTree:
         parameters = list(self.function.params)
-        self.pointers = {p.__chandle__(): p.name for p in parameters if type(p.ty).__name__ == "PointerType"}
+        self.maps = {int(p.__chandle__()): str(p.name) for p in parameters if _is_map(p)}
+        self.pointers = {
+            p.__chandle__(): p.name
+            for p in parameters
+            if type(p.ty).__name__ == "PointerType" and p.__chandle__() not in self.maps
+        }
         scalars = {p.name: p.__chandle__() for p in parameters if type(p.ty).__name__ != "PointerType"}
         self.block_begin = scalars.get("block_begin")
         body = self.statement(self.function.body)
         missing = [name for key, name in self.pointers.items() if key not in self.by_pointer]
         if missing:
             raise SimulationError(f"thread program declares no buffer over parameter {missing[0]!r}")
-        return KernelTree(tuple(self.by_pointer[key] for key in self.pointers), self.indices, body)
+        return KernelTree(tuple(self.by_pointer[key] for key in self.pointers), self.indices, body, self.maps)
 
     def buffer(self, var: Any) -> Buffer:
         key = int(var.__chandle__())
@@ -170,6 +177,9 @@ class _Reader:
             name=str(node.loop_var.name),
             unrolled=int(node.kind) == 3,
         )
+
+    def statement_While(self, node: Any) -> Statement:
+        return Statement("while", args=(self.expression(node.condition),), body=(self.statement(node.body),))
 
     def statement_IfThenElse(self, node: Any) -> Statement:
         other = None if node.else_case is None else self.statement(node.else_case)
@@ -256,6 +266,11 @@ class _Reader:
 
 def _key(node: Any) -> int | None:
     return int(node.__chandle__()) if type(node).__name__ == "Var" else None
+
+
+def _is_map(parameter: Any) -> bool:
+    element = getattr(parameter.ty, "element_type", None)
+    return type(element).__name__ == "TensorMapType"
 
 
 def _type(node: Any) -> dict[str, Any]:

@@ -452,5 +452,5 @@ def test_unknown_instructions_are_named() -> None:
     with pytest.raises(SimulationError, match=r"target hip:gfx942 has no matrix instruction mma\.sync"):
         simulate(program, {})
     stall = instruction("fence.proxy.async.shared::cta")
-    with pytest.raises(SimulationError, match="cannot execute the PTX instruction fence"):
-        simulate(Build(threads=32).program(mark(1), stall), {})
+    with pytest.raises(SimulationError, match="cannot execute the PTX instruction movmatrix"):
+        simulate(Build(threads=32).program(mark(1), turn, locals=[a]), {})

@@ -1,0 +1,399 @@
+"""Hopper's warp group products (``wgmma.mma_async``): descriptors, operands, and when accumulators may be touched.
+
+Sources: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions" (matrix descriptor, strides, fragments).
+A product is computed when it is issued, and its registers are nobody's until a wait covers its group.  Products and sums are taken
+in float64 and rounded once to the accumulator's type; the hardware keeps fewer bits of sums of 8-bit floats.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilelang_min.errors import SimulationError
+from tilelang_min.program.dtypes import numpy_dtype
+from tilelang_min.simulate.bulk import swizzled
+from tilelang_min.simulate.matrix import find_instruction
+from tilelang_min.simulate.result import AccessCount
+from tilelang_min.targets import MatrixInstruction, Target
+
+if TYPE_CHECKING:
+    from tilelang_min.simulate.strand import Strand
+
+NAME = re.compile(
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(satfinite\.)?(f32|f16|s32)\.(f16|bf16|tf32|e4m3|e5m2|s8|u8)\.(\w+)"
+)
+TYPES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "float32",
+    "e4m3": "float8_e4m3",
+    "e5m2": "float8_e5m2",
+    "s8": "int8",
+    "u8": "uint8",
+    "f32": "float32",
+    "s32": "int32",
+}
+WARP_ROWS = 16
+"""Rows of the product that each warp holds: warp w of its group has rows 16 w to 16 w + 15."""
+OPERAND_BYTES = 32
+"""Bytes of each row of an operand along k."""
+CORE_ROWS, CORE_BYTES = 8, 16
+"""A core matrix: 8 rows of 16 bytes."""
+SWIZZLE_BYTES = {0: 0, 1: 128, 2: 64, 3: 32}
+"""Swizzle of a descriptor's bits 62-63."""
+DESCRIPTORS = 1 << 10
+"""Descriptors whose elements' places are remembered."""
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A matrix descriptor: start address, leading and stride byte offsets, swizzle.  Raises SimulationError for other bits."""
+
+    start: int
+    leading: int
+    stride: int
+    swizzle: int
+
+    @classmethod
+    def of(cls, bits: int) -> Descriptor:
+        """The fields of 64 bits."""
+        known = 0x3FFF | 0x3FFF << 16 | 0x3FFF << 32 | 3 << 62
+        if bits & ~known:
+            what = "a base offset" if bits >> 49 & 7 else "bits that mean nothing"
+            raise SimulationError(f"the matrix descriptor {bits:#018x} has {what}, for which the simulator has no rule")
+        return cls(
+            (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4, SWIZZLE_BYTES[bits >> 62 & 3]
+        )
+
+    def addresses(self, rows: Any, k: int, itemsize: int, transposed: bool) -> Any:
+        """Byte address of each element, shape (rows, k): ``rows`` are those of A, or columns of B.
+
+        Not transposed, elements along k lie side by side (K-major); transposed, those along the rows do.
+        """
+        row, depth = np.asarray(rows)[:, None], np.arange(k)[None, :]
+        if not transposed:
+            along = depth * itemsize
+            if self.swizzle:
+                place = row // CORE_ROWS * self.stride + row % CORE_ROWS * self.swizzle + along
+            else:
+                place = row // CORE_ROWS * self.stride + row % CORE_ROWS * CORE_BYTES
+                place = place + along // CORE_BYTES * self.leading + along % CORE_BYTES
+        else:
+            along = row * itemsize
+            if self.swizzle:
+                place = along % self.swizzle + along // self.swizzle * self.leading
+                place = place + depth % CORE_ROWS * self.swizzle + depth // CORE_ROWS * self.stride
+            else:
+                place = along % CORE_BYTES + along // CORE_BYTES * self.stride
+                place = place + depth % CORE_ROWS * CORE_BYTES + depth // CORE_ROWS * self.leading
+        return swizzled(self.start + place, self.swizzle)
+
+
+@dataclass(frozen=True)
+class Product:
+    """One instruction: ``d[64, n] = a[64, k] * b[k, n] + d``."""
+
+    name: str
+    n: int
+    k: int
+    saturates: bool
+    d_type: str
+    a_type: str
+    b_type: str
+    like: MatrixInstruction
+    """The ``mma.sync`` whose fragments of A a warp holds, and of whose accumulators it holds n / 8 side by side."""
+
+    @classmethod
+    def of(cls, name: str, target: Target) -> Product:
+        """The instruction of a PTX name; SimulationError where there is none."""
+        match = NAME.fullmatch(name)
+        if match is None or "wgmma" not in target.features:
+            raise SimulationError(f"target {target.name} has no instruction {name}")
+        n, k, d, a, b = int(match[1]), int(match[2]), match[4], match[5], match[6]
+        integers, bytes_of = a in ("s8", "u8"), ("e4m3", "e5m2")
+        mixed = (a in bytes_of and b in bytes_of) or (integers and b in ("s8", "u8")) or a == b
+        sums = {"s32"} if integers else {"f32"} if a in ("bf16", "tf32") else {"f32", "f16"}
+        if (
+            not mixed
+            or d not in sums
+            or n % 8
+            or not 8 <= n <= 256
+            or (integers and n > 24 and n % 16)
+            or k * numpy_dtype(TYPES[a]).itemsize != OPERAND_BYTES
+        ):
+            raise SimulationError(f"there is no instruction {name}")
+        sync = (
+            f"mma.sync.aligned.m16n8k{k}.row.col.{'s32' if integers else 'f32'}.{a}.{b}.{'s32' if integers else 'f32'}"
+        )
+        return cls(name, n, k, bool(match[3]), d, a, b, find_instruction(target, sync))
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a thread."""
+        return self.n // 2 if self.d_type != "f16" else self.n // 4
+
+    @property
+    def transposes(self) -> bool:
+        """Whether operands may be transposed."""
+        return self.a_type in ("f16", "bf16")
+
+    @cached_property
+    def places(self) -> tuple[Any, Any]:
+        """(row in the warp's 16, column) of each accumulator item, shape (items, 32)."""
+        items, lanes = np.meshgrid(np.arange(self.n // 2), np.arange(32), indexing="ij")
+        row, column = self.like.c_map(lanes, items % 4)
+        return row, column + items // 4 * 8
+
+    @cached_property
+    def fragment(self) -> Any:
+        """For each (row in the warp's 16, k) the position of A's element in ``(lanes, items)``, flat."""
+        lane_map = self.like.a_map
+        lanes, items = np.meshgrid(np.arange(lane_map.lanes), np.arange(lane_map.items), indexing="ij")
+        row, column = lane_map(lanes, items)
+        positions = np.zeros((WARP_ROWS, self.k), np.int64)
+        positions[row, column] = lanes * lane_map.items + items
+        return positions
+
+
+def as_numbers(bits: Any, word: str) -> Any:
+    """Elements of an operand as float64: from their own type, tf32 without the bits that are dropped."""
+    if word == "tf32":
+        bits = (bits.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return bits.astype(np.float32).astype(np.float64) if bits.dtype.itemsize < 4 else bits.astype(np.float64)
+
+
+@dataclass(eq=False)
+class Registers:
+    """What is known of a register array that products use.
+
+    ``flight`` is, by register, the group of a product that owns it (0: none); ``touched`` whether something other than a product
+    has accessed it since the last ``wgmma.fence``.
+    """
+
+    flight: Any
+    touched: Any
+    by: int = 0
+    toucher: int = 0
+
+
+class WarpgroupProducts:
+    """The products of one strand, which holds whole warps of one warp group."""
+
+    def __init__(self, strand: Strand) -> None:
+        self.strand = strand
+        self.known: dict[int, Registers] = {}
+        self.fenced = False
+        self.committed = 0
+        self.places: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self.counts: dict[tuple[int, str, int], int] = {}
+        self.bytes: dict[tuple[int, str, int], int] = {}
+
+    def product(self, name: str) -> Product:
+        """See :meth:`Product.of`."""
+        return Product.of(name, self.strand.program.target)
+
+    # ---- registers ------------------------------------------------------------------------------------------------------
+
+    def registers(self, key: int) -> Registers:
+        """The state of a register array."""
+        found = self.known.get(key)
+        if found is None:
+            count = len(self.strand.local(key))
+            found = self.known[key] = Registers(np.zeros(count, np.int64), np.zeros(count, bool))
+        return found
+
+    def touch(self, key: int, start: int, count: int, operation: int) -> None:
+        """Something other than a product accesses registers."""
+        registers = self.registers(key)
+        rows = slice(start, start + count)
+        if registers.flight[rows].any():
+            strand = self.strand
+            name = strand.translation.layout.locals[key].name
+            raise strand.error(
+                f"{strand.label(operation)} accesses {name} in {strand.name}, while the wgmma of "
+                f"{strand.label(registers.by)} may still be using it",
+                operation,
+                "wgmma.commit_group and a wgmma.wait_group that covers the product must come first",
+            )
+        registers.touched[rows] = True
+        registers.toucher = operation
+
+    def touch_all(self, key: int, operation: int) -> None:
+        """:meth:`touch` of a whole array."""
+        self.touch(key, 0, len(self.strand.local(key)), operation)
+
+    def fence(self) -> None:
+        """``wgmma.fence``."""
+        self.fenced = True
+        for registers in self.known.values():
+            registers.touched.fill(False)
+
+    def commit(self) -> None:
+        """``wgmma.commit_group``."""
+        self.committed += 1
+
+    def wait(self, left: int) -> None:
+        """``wgmma.wait_group``: all but the last ``left`` groups have ended."""
+        done = self.committed - left
+        for registers in self.known.values():
+            registers.flight[registers.flight <= done] = 0
+        clocks, strand = self.strand.cluster.clocks, self.strand
+        if clocks is not None:
+            agent = clocks.group_agent(strand.block, strand.all_warps[0] % strand.cluster.warps // 4)
+            for warp in strand.all_warps:
+                clocks.seen[warp, agent] = max(int(clocks.seen[warp, agent]), done)
+
+    def _own(self, key: int, rows: Any, operation: int) -> None:
+        registers, strand = self.registers(key), self.strand
+        if not self.fenced or registers.touched[rows].any():
+            name = strand.translation.layout.locals[key].name
+            since = f" since {strand.label(registers.toucher)} accessed {name}" if registers.touched[rows].any() else ""
+            raise strand.error(
+                f"no wgmma.fence{since}: {strand.label(operation)} issues wgmma on {name} in {strand.name}",
+                operation,
+                "wgmma.fence must stand between other accesses to those registers and the first product",
+            )
+        registers.flight[rows] = self.committed + 1
+        registers.by = operation
+
+    # ---- products -------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        product: Product,
+        number: int,
+        d: tuple[int, Any],
+        a: Any,
+        a_key: tuple[int, Any] | None,
+        descriptors: tuple[Any, ...],
+        accumulate: Any,
+        signs: tuple[int, int],
+        transposed: tuple[int, int],
+        operation: int,
+        mask: Any,
+    ) -> None:
+        """One instruction.  ``d`` and ``a_key`` are register arrays and rows in them; ``a`` the words of A, if it is there;
+        ``descriptors`` those of A and B, or of B alone."""
+        strand = self.strand
+        if mask is not None:
+            strand.whole_warps(mask, operation)
+            if not mask.all():
+                raise strand.error(f"{strand.label(operation)}: wgmma in divergent control flow", operation)
+        if strand.lanes % 32:
+            raise strand.error(f"{strand.label(operation)}: wgmma needs whole warps", operation)
+        key, rows = d
+        self._own(key, rows, operation)
+        if a_key is not None:
+            self._own(*a_key, operation)
+        warps = [warp % strand.cluster.warps % 4 for warp in strand.all_warps]
+        bits = [strand.uniform(value, "a matrix descriptor", operation) for value in descriptors]
+        b = self._operand(
+            product, number, bits[-1], range(product.n), product.b_type, bool(transposed[1]), "B", operation
+        )
+        if a is None:
+            lines = [16 * warp + row for warp in warps for row in range(WARP_ROWS)]
+            first = self._operand(product, number, bits[0], lines, product.a_type, bool(transposed[0]), "A", operation)
+        else:
+            words = np.ascontiguousarray(np.asarray(a, np.uint32).reshape(-1, strand.lanes).T)
+            items = words.view(numpy_dtype(TYPES[product.a_type])).reshape(len(warps), -1)
+            first = as_numbers(items[:, product.fragment].reshape(len(warps) * WARP_ROWS, product.k), product.a_type)
+        result = np.matmul(first, b.T)
+        if signs[0] * signs[1] < 0:
+            result = -result
+        self._add(product, strand.local(key), rows, result, bool(strand.uniform(accumulate, "scale_d", operation)))
+
+    def _add(self, product: Product, registers: Any, rows: Any, result: Any, accumulate: bool) -> None:
+        row, column = product.places
+        values = result.reshape(-1, WARP_ROWS, product.n)[:, row, column]  # warps, items, lanes
+        items = values.transpose(1, 0, 2).reshape(product.n // 2, -1)
+        if product.d_type == "f16":
+            words = registers[rows]
+            halves = np.ascontiguousarray(words).view(np.float16).reshape(*words.shape, 2)
+            before = halves.transpose(0, 2, 1).reshape(product.n // 2, -1)
+            after = (items + before if accumulate else items).astype(np.float16)
+            packed = np.ascontiguousarray(after.reshape(-1, 2, words.shape[1]).transpose(0, 2, 1))
+            registers[rows] = packed.view(words.dtype)[..., 0]
+        elif product.d_type == "s32":
+            total = items.astype(np.int64)
+            if accumulate:
+                total += registers[rows].view(np.int32)
+            if product.saturates:
+                total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+            registers[rows] = total.astype(np.int32).view(registers.dtype)
+        else:
+            registers[rows] = items + registers[rows] if accumulate else items
+
+    def _operand(
+        self,
+        product: Product,
+        number: int,
+        bits: int,
+        rows: Any,
+        word: str,
+        transposed: bool,
+        which: str,
+        operation: int,
+    ) -> Any:
+        """An operand in shared memory as float64 (rows, k)."""
+        strand, cluster = self.strand, self.strand.cluster
+        if transposed and not product.transposes:
+            raise strand.error(f"{product.name} takes no transposed operands", operation)
+        dtype = numpy_dtype(TYPES[word])
+        key = (bits, len(rows), rows[0], dtype.itemsize, transposed)
+        known = self.places.get(key)
+        if known is None:
+            try:
+                descriptor = Descriptor.of(bits)
+            except SimulationError as error:
+                raise strand.error(f"{strand.label(operation)}: {error.message}", operation) from None
+            addresses = descriptor.addresses(list(rows), product.k, dtype.itemsize, transposed)
+            if int(addresses.max()) + dtype.itemsize > cluster.block_bytes:
+                raise strand.error(
+                    f"{strand.label(operation)}: operand {which} reaches byte {int(addresses.max())} of shared memory, and the "
+                    f"block has {cluster.block_bytes}",
+                    operation,
+                )
+            flat = addresses + strand.block * cluster.block_bytes
+            granule = 16 if cluster.clocks is None else cluster.clocks.granule
+            if len(self.places) >= DESCRIPTORS:
+                self.places.clear()
+            known = self.places[key] = (flat // dtype.itemsize, np.unique(flat // granule))
+        at, granules = known
+        if cluster.clocks is not None:
+            site = strand.translation.sites[number]
+            agent = cluster.clocks.group_agent(strand.block, strand.all_warps[0] % cluster.warps // 4)
+            cluster.clocks.async_read(site, granules, strand.all_warps, -1, agent, self.committed + 1)
+        if strand.counts is not None:
+            place = cluster.buffer_at((bits & 0x3FFF) << 4)
+            entry = (operation, place, 8 * CORE_BYTES)
+            moved = len(rows) * OPERAND_BYTES
+            share = len(strand.all_warps) if which == "B" else 4  # A: each warp has its own rows
+            self.counts[entry] = self.counts.get(entry, 0) + len(strand.all_warps)
+            self.bytes[entry] = self.bytes.get(entry, 0) + moved * share // 4
+        return as_numbers(cluster.shared.view(dtype).take(at), word)
+
+    def access_counts(self) -> list[AccessCount]:
+        """Reads of operands: an access of a class of its own, whose cost follows no known rule."""
+        return [
+            AccessCount(
+                op,
+                name,
+                "shared",
+                "wgmma",
+                width,
+                n,
+                None,
+                None,
+                None,
+                None,
+                None,
+                self.bytes[op, name, width],
+                "unknown",
+            )
+            for (op, name, width), n in self.counts.items()
+        ]
