@@ -29,7 +29,7 @@ def test_product_and_counts(transposed_b: bool) -> None:
         operand = counts[3, buffer, "wgmma"]
         products = blocks * steps * 4 * 2  # of each block and step: 4 instructions of 2 warp groups
         assert (operand.requests, operand.bytes) == (4 * products, products * 64 * 32)
-        assert operand.transactions is None and operand.rule == "unknown"
+        assert (operand.transactions, operand.rule) == (None, "unknown")
     assert counts[4, "C", "store"].bytes == 256 * 128 * 4
     assert result.executed[3]["matrix"] == 4 * products
 

@@ -451,6 +451,6 @@ def test_unknown_instructions_are_named() -> None:
     program = b.program(mark(1), instruction(MMA, *acc, *(a[n] for n in range(6)), *acc), locals=[a, c])
     with pytest.raises(SimulationError, match=r"target hip:gfx942 has no matrix instruction mma\.sync"):
         simulate(program, {})
-    stall = instruction("fence.proxy.async.shared::cta")
+    turn = instruction("movmatrix.sync.aligned.m8n8.trans.b16", a[0], a[1])
     with pytest.raises(SimulationError, match="cannot execute the PTX instruction movmatrix"):
         simulate(Build(threads=32).program(mark(1), turn, locals=[a]), {})
