@@ -2,7 +2,10 @@
 
     python benchmarks/compile.py [--json FILE]
 
-Every figure is from a fresh process with the disk cache off (except the last) and imports done; the machine stands in the head.
+Every figure is the best of several compilations in a fresh process without the disk cache (except the last), imports done; the
+machine stands in the head, with its load: other work makes every figure worse.  "launchable" is when the kernel can be called (and
+how many processor seconds that took, which suffer less from other work), "whole" when its listing and all metadata are there too,
+which on NVIDIA takes the disassembler; the steps behind are those of the best.
 """
 
 from __future__ import annotations
@@ -21,7 +24,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
 
-TARGETS = ("cpu", "cuda:sm_80", "hip:gfx942")
+TARGETS = (
+    "cpu",
+    *(f"cuda:{arch}" for arch in ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")),
+    *(f"hip:{arch}" for arch in ("gfx90a", "gfx942", "gfx950")),
+)
+EVERY_KERNEL = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+"""On the others one kernel says enough."""
+
+REPEATS = 5
+SUMS = ("launchable", "processor", "whole")
 KERNELS = {
     "naive float32": ("naive", {"dtype": "float32"}),
     "padded float32": ("padded", {"dtype": "float32", "block_K": 32}),
@@ -30,16 +42,25 @@ KERNELS = {
 
 
 def child(target: str, name: str) -> dict[str, float]:
-    """Compile one kernel in this process; a small one first, so that imports and tables are paid."""
+    """Compile one kernel in this process several times; a small one first, so that imports and tables are paid."""
     import elementwise
     import matmul
 
+    import tilelang_min as tilelang
+
     elementwise.scale_add_relu.for_target(target)(64, 128)
     factory, options = KERNELS[name]
-    start = time.perf_counter()
-    kernel = getattr(matmul, factory).for_target(target)(1024, 1024, 1024, **options)
-    total = time.perf_counter() - start
-    return {**kernel.metadata.compile_seconds, "total": total}
+    best: dict[str, float] = {}
+    for _ in range(REPEATS):
+        written = getattr(matmul, factory).prim_func(1024, 1024, 1024, **options)
+        start, before = time.perf_counter(), sum(os.times()[:4])
+        kernel = tilelang.compile(written, target, cache=False)
+        launchable, processor = time.perf_counter() - start, sum(os.times()[:4]) - before
+        steps = kernel.metadata.compile_seconds
+        whole = time.perf_counter() - start
+        if not best or launchable < best["launchable"]:
+            best = {**steps, "launchable": launchable, "processor": processor, "whole": whole}
+    return best
 
 
 def cached(target: str) -> dict[str, float]:
@@ -80,24 +101,34 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    load = os.getloadavg()[0]
     results: dict[str, Any] = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}"
     }
     print(results["machine"])
     results["import"] = import_seconds()
     print(f"import tilelang_min: {results['import'] * 1e3:.0f} ms")
     for target in TARGETS:
-        for name in KERNELS:
+        for name in KERNELS if target in EVERY_KERNEL else ("padded float16",):
             steps = run("--child", target, name)
             results[f"{target} {name}"] = steps
-            shown = "  ".join(f"{step} {seconds * 1e3:.0f}" for step, seconds in steps.items() if step != "total")
-            print(f"{target:11} {name:15} {steps['total'] * 1e3:6.0f} ms   {shown}", flush=True)
+            shown = "  ".join(
+                f"{step} {steps[step] * 1e3:.0f}" for step in steps if step not in ("launchable", "whole")
+            )
+            print(
+                f"{target:12} {name:15} launchable {steps['launchable'] * 1e3:5.0f} ms (processor "
+                f"{steps['processor'] * 1e3:5.0f}), whole {steps['whole'] * 1e3:5.0f} ms"
+                f"   {shown}",
+                flush=True,
+            )
+        if target not in EVERY_KERNEL:
+            continue
         folder = tempfile.mkdtemp()
         run("--cached-fill", target, cache=folder)
         hit = run("--cached", target, cache=folder)
         results[f"{target} cached"] = hit
         print(
-            f"{target:11} from the cache: first {hit['first'] * 1e3:.1f} ms, median {hit['median'] * 1e3:.1f} ms",
+            f"{target:12} from the cache: first {hit['first'] * 1e3:.1f} ms, median {hit['median'] * 1e3:.1f} ms",
             flush=True,
         )
     if arguments.json:

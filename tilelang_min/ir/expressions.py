@@ -41,6 +41,10 @@ def substitute(value: Expr, replacements: Mapping[Any, Expr] | Iterable[tuple[An
                 return index(new)
         return var
 
+    if isinstance(value, tirx.IntImm):
+        return value
+    if isinstance(value, tirx.Var):
+        return replace(value)
     return tvm_ffi.structural_map(value, (tirx.Var, replace))
 
 

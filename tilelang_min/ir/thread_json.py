@@ -24,11 +24,26 @@ class _Writer:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.numbers: dict[Any, int] = {}
+        self.fields: dict[type, tuple[str, list[str]] | None] = {}
         self.alive: list[Any] = []  # a freed handle could be given to another node
 
     def value(self, value: Any) -> Any:
         """JSON for a field: numbers, text and None as they are, the rest as ``{kind: ...}``."""
-        if value is None or isinstance(value, (bool, int, float)):
+        if type(value) in _PLAIN:
+            return value
+        if not isinstance(value, tvm_ffi.Object):
+            return self._other(value)
+        handle = value.__chandle__()
+        number = self.numbers.get(handle)
+        if number is None:
+            node = self._node(value)
+            self.alive.append(value)
+            number = self.numbers[handle] = len(self.nodes)
+            self.nodes.append(node)
+        return {"node": number}
+
+    def _other(self, value: Any) -> Any:
+        if isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
             return str(value)
@@ -36,31 +51,38 @@ class _Writer:
             return {"dtype": str(value)}
         if isinstance(value, dict):
             return {"map": [[self.value(key), self.value(item)] for key, item in value.items()]}
-        if not isinstance(value, tvm_ffi.Object):
-            raise BundleError(f"a thread program cannot hold a {type(value).__name__}")
-        handle = value.__chandle__()
-        if handle not in self.numbers:
-            node = self._node(value)
-            self.alive.append(value)
-            self.numbers[handle] = len(self.nodes)
-            self.nodes.append(node)
-        return {"node": self.numbers[handle]}
+        raise BundleError(f"a thread program cannot hold a {type(value).__name__}")
 
     def _node(self, value: Any) -> Any:
+        kind = type(value)
+        if kind not in self.fields:
+            self.fields[kind] = _fields(value)
+        fields = self.fields[kind]
+        if fields is not None:
+            type_key, names = fields
+            written = {name: None if name == "span" else self.value(getattr(value, name)) for name in names}
+            return {"type": type_key, "fields": written}
         if isinstance(value, ir.Op):
             return {"op": str(value.name)}
         if isinstance(value, tvm_ffi.Array):
             return {"array": [self.value(item) for item in value]}
-        if isinstance(value, tvm_ffi.Map):
-            return {"map": [[self.value(key), self.value(item)] for key, item in value.items()]}
-        info: Any = type(value).__tvm_ffi_type_info__
-        names: list[str] = []
-        level = info
-        while level is not None:
-            names = [field.name for field in level.fields or []] + names
-            level = level.parent_type_info
-        fields = {name: None if name == "span" else self.value(getattr(value, name)) for name in names}
-        return {"type": str(info.type_key), "fields": fields}
+        return {"map": [[self.value(key), self.value(item)] for key, item in value.items()]}
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str})
+
+
+def _fields(value: Any) -> tuple[str, list[str]] | None:
+    """Type key and names of the fields of nodes like ``value``; None for operators and containers."""
+    if isinstance(value, (ir.Op, tvm_ffi.Array, tvm_ffi.Map)):
+        return None
+    info: Any = type(value).__tvm_ffi_type_info__
+    names: list[str] = []
+    level = info
+    while level is not None:
+        names = [field.name for field in level.fields or []] + names
+        level = level.parent_type_info
+    return str(info.type_key), names
 
 
 def function_to_json(function: Any) -> str:

@@ -139,19 +139,28 @@ def vector_of(nest: Nest, program: TileProgram, widest: int) -> int:
 def contiguous(access: Access, variable: Any, start: Expr, width: int, analyzer: Any) -> bool | None:
     """How ``width`` steps of ``variable`` from ``start`` move through the buffer: True one element a step as an aligned vector
     that is in range as a whole, False not at all, None any other way."""
-    at = [tuple(substitute(item, [(variable, start + step)]) for item in access.indices) for step in range(width)]
-    first = flat(access.buffer, at[0])
-    differences = [as_int(analyzer.simplify(index(flat(access.buffer, other) - first))) for other in at[1:]]
-    if all(difference == 0 for difference in differences):
+    step = tirx.Var("step", "int32")
+    origin = tuple(substitute(item, [(variable, start)]) for item in access.indices)
+    first = flat(access.buffer, origin)
+    moved = tuple(substitute(item, [(variable, index(start) + step)]) for item in access.indices)
+    # Mostly the difference is the step, or nothing; what is not so plain for any step is looked at step by step.
+    difference = analyzer.simplify(index(flat(access.buffer, moved) - first))
+    if as_int(difference) == 0:
         return False
-    if differences != list(range(1, width)):
-        return None
+    if not (isinstance(difference, tirx.Var) and difference.same_as(step)):
+        differences = [
+            as_int(analyzer.simplify(substitute(difference, [(step, number)]))) for number in range(1, width)
+        ]
+        if all(difference == 0 for difference in differences):
+            return False
+        if differences != list(range(1, width)):
+            return None
     elements = access.buffer.elements
     if elements % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
         return None
     # The innermost dimension is cut only at multiples of the width.
     inner = max((axis for axis, extent in enumerate(access.buffer.shape) if extent != 1), default=0)
-    last = at[0][inner]
+    last = origin[inner]
     if access.buffer.shape[inner] % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
         return None
     return True
