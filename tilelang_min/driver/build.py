@@ -27,6 +27,7 @@ from tilelang_min.runtime.bundle import FORMAT, Bundle, Rest
 from tilelang_min.runtime.later import Later
 from tilelang_min.targets import Target, occupancy
 from tilelang_min.transform.barriers import insert_barriers
+from tilelang_min.transform.hopper import HopperOptions, plan_hopper
 from tilelang_min.transform.layouts import choose_layouts
 from tilelang_min.transform.pipeline import pipeline
 from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
@@ -36,6 +37,9 @@ _GENERATORS = {
     "hip": "tilelang_min.codegen.amd",
     "cpu": "tilelang_min.codegen.cpu",
 }
+HOPPER_DEFAULT = False
+"""The compile option ``hopper`` where it is not given."""
+
 _SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}
 _LISTING_SUFFIX = {"sass": "sass", "gcn": "gcn", "x86": "s"}
 
@@ -57,7 +61,7 @@ class Stopwatch:
 
 
 def thread_program(
-    kernel: PrimFunc | TileProgram, target: Target, watch: Stopwatch | None = None
+    kernel: PrimFunc | TileProgram, target: Target, watch: Stopwatch | None = None, *, hopper: HopperOptions | None = None
 ) -> tuple[TileProgram, Layouts | None, ThreadProgram]:
     """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
     watch = watch or Stopwatch()
@@ -72,12 +76,16 @@ def thread_program(
         if target.kind == "cpu":
             program = pipeline(program, target)
         else:
-            program = pipeline(fragment_reductions(program), target)
+            program = fragment_reductions(program)
+            plan = plan_hopper(program, target, hopper or HopperOptions.of(HOPPER_DEFAULT))
+            program = pipeline(program, target, plan)
             check_resources(program, target)
-            layouts = choose_layouts(program, target)
+            layouts = choose_layouts(program, target, plan)
             program = insert_barriers(exchange_reductions(program, layouts, target))
             check_resources(program, target, layouts.shared)
     _dump("after transforms", lambda: describe(program))
+    if layouts is not None and target.kind == "cuda":
+        _dump("hopper", layouts.hopper.describe)
     with watch.step("lower"):
         thread = lower_cpu(program, target) if layouts is None else lower_gpu(program, target, layouts)
     _dump("thread program", lambda: str(thread.function.script()))
@@ -99,9 +107,11 @@ def build(
     watch = Stopwatch()
     with watch.step("frontend"):
         written = parse(kernel)
-    program, layouts, thread = thread_program(written, target, watch)
+    choices = HopperOptions.of(options.get("hopper", HOPPER_DEFAULT))
+    program, layouts, thread = thread_program(written, target, watch, hopper=choices)
     generator = import_module(_GENERATORS[target.kind])
-    compiled: CompiledKernel = generator.generate(thread, options=options)
+    own = {name: value for name, value in options.items() if name != "hopper"}
+    compiled: CompiledKernel = generator.generate(thread, options=own)
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
         work = {"flops": flops(written), "bytes_min": bytes_min(written)}
@@ -116,7 +126,12 @@ def build(
         "parameters": [{**asdict(item), "shape": list(item.shape)} for item in thread.parameters],
         "grid": list(thread.grid),
         "threads": thread.threads,
-        "launch": {"shared_bytes_dynamic": thread.shared_bytes_dynamic},
+        "consumer_threads": thread.consumer_threads,
+        "launch": {
+            "shared_bytes_dynamic": thread.shared_bytes_dynamic,
+            "cluster": list(thread.cluster),
+            "tensor_maps": [asdict(item) for item in thread.tensor_maps],
+        },
         "shared": [{**asdict(item), "shape": list(item.shape)} for item in thread.shared],
         "operations": [operation.to_json() for operation in thread.operations],
         "metadata": {},
@@ -156,8 +171,10 @@ def build(
 
 def _notes(program: TileProgram, layouts: Layouts | None) -> list[str]:
     """What is worth knowing about the decisions, for people."""
-    plans = {} if layouts is None else layouts.gemms
-    return [f"{program.operations[operation].label}: {plan.note}" for operation, plan in plans.items() if plan.note]
+    if layouts is None:
+        return []
+    plans = [(program.operations[operation].label, plan.note) for operation, plan in layouts.gemms.items()]
+    return [*(f"{label}: {note}" for label, note in plans if note), *layouts.hopper.notes]
 
 
 def _metadata(
@@ -193,7 +210,7 @@ def _metadata(
         stack_bytes=resources.stack_bytes,
         threads_per_block=thread.threads,
         grid=thread.grid,
-        cluster=None,
+        cluster=thread.cluster if thread.cluster != (1, 1, 1) else None,
         max_blocks_per_unit=limits.max_blocks_per_unit if limits else None,
         occupancy=limits.occupancy if limits else None,
         occupancy_limiters=tuple(limits.limiters) if limits else (),

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
 from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 
 
@@ -14,13 +15,13 @@ from tilelang_min.program.dtypes import dtype_bytes
 class GemmPlan:
     """How one matrix product is carried out.
 
-    ``kind``: ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain`` (FMA, element by element).
-    ``instruction`` is the target's MatrixInstruction for the first two.  ``k_pack`` is how many MFMAs share one wide read of A.
+    ``kind``: ``wgmma`` (warp groups), ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain`` (FMA, element by element).
+    ``instruction`` is the target's WarpgroupProduct or MatrixInstruction for the first three.  ``k_pack`` is how many MFMAs share one wide read of A.
     ``note`` says why a slower kind was taken, for people.
     """
 
     kind: str
-    layout: MatrixLayout | OuterProductLayout | BlockedLayout | GridLayout
+    layout: MatrixLayout | OuterProductLayout | BlockedLayout | GridLayout | WarpgroupLayout
     instruction: Any = None
     k_pack: int = 1
     note: str = ""
@@ -33,6 +34,40 @@ def ldmatrix_brings(dtype: str, along_k: bool) -> bool:
     """
     size = dtype_bytes(dtype)
     return size == 2 or (size < 8 and along_k)
+
+
+@dataclass
+class HopperPlan:
+    """What is carried out by Hopper's instructions.
+
+    ``gemms`` by operation id and ``shared`` by tile; ``loops``: operations of the pipelined loops that become rings, filled by a
+    producer.  ``persistent``: as many blocks as there are units go through all tiles of the grid, in the order that ``panel``
+    gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``notes`` say what was decided against, and why, for people.
+    """
+
+    gemms: dict[int, GemmPlan] = field(default_factory=dict)
+    shared: dict[str, SharedLayout] = field(default_factory=dict)
+    loops: frozenset[int] = frozenset()
+    persistent: bool = False
+    panel: tuple[int, str] | None = None
+    cluster: int = 1
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def specialised(self) -> bool:
+        """Whether the block has a producer."""
+        return bool(self.loops)
+
+    def describe(self) -> str:
+        """What was chosen and what was not, for people."""
+        chosen = [f"operation {number}: {plan.kind}, {plan.layout.describe()}" for number, plan in self.gemms.items()]
+        chosen += [f"tile {name}: {layout.describe()}" for name, layout in self.shared.items()]
+        chosen += [f"loop {number}: a ring, filled by a producer warp group" for number in sorted(self.loops)]
+        if self.persistent:
+            chosen.append("persistent blocks")
+        if self.cluster > 1:
+            chosen.append(f"clusters of {self.cluster} blocks")
+        return "\n".join([*chosen, *(f"note: {note}" for note in self.notes)]) or "nothing"
 
 
 @dataclass
@@ -51,3 +86,4 @@ class Layouts:
     registers: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
     origins: dict[str, int] = field(default_factory=dict)
     shared: dict[str, SharedLayout] = field(default_factory=dict)
+    hopper: HopperPlan = field(default_factory=HopperPlan)

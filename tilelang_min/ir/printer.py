@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilelang_min.ir.hopper import RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -71,6 +72,10 @@ def _text(statement: Statement) -> str:
     if isinstance(statement, Parallel):
         pairs = ", ".join(f"{v.name} < {e}" for v, e in zip(statement.variables, statement.extents, strict=True))
         return f"parallel {pairs}"
+    if isinstance(statement, RingLoop) and statement.ring is not None:
+        loads = "; ".join(_text(copy) for copy in statement.ring.loads)
+        head = f"for {statement.variable.name} in {statement.start} .. {statement.start + statement.extent}"
+        return f"{head} (ring of {statement.ring.stages} stages, {statement.ring.stage.name}: {loads})"
     if isinstance(statement, Loop):
         return f"for {statement.variable.name} in {statement.start} .. {statement.start + statement.extent} ({statement.kind})"
     if isinstance(statement, Conditional):

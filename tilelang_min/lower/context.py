@@ -10,6 +10,7 @@ from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
+from tvm.script.tirx import ptx
 from tvm.sym import Analyzer
 
 from tilelang_min.ir.expressions import bind_range, index, loads, replace_loads, simplify
@@ -19,6 +20,9 @@ from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
+
+CONSUMER_BARRIER = 1
+"""The named barrier of the threads that are not the producer; number 0 is that of the whole block."""
 
 SHARED_ALIGNMENT = 128
 """Alignment of every shared tile in bytes: a whole row of banks, so that bank numbers start at zero in each tile."""
@@ -41,6 +45,11 @@ class Context:
         self.shared_layouts = dict(shared_layouts or {})
         self.shared_bytes_dynamic = 0
         self.thread = tirx.Var("threadIdx_x", "int32")
+        self.launched = program.grid
+        self.block: Any = None  # number of a persistent block
+        self.rings: Any = None  # the consumers' rings, while their work is lowered
+        self.consumers: int | None = None  # threads that meet at barriers, where not all of the block do
+        self.fences = False  # whether barriers must show ordinary stores to the copy engine and to warp group products
         self.analyzer = Analyzer()
         self._blocks: list[list[Any]] = [[]]
         self._marked: list[int | None] = [None]
@@ -117,6 +126,23 @@ class Context:
             self.emit(tirx.For(variable, 0, index(extent), kind, sequence(body)))
 
         return variable, close
+
+    def barrier(self) -> None:
+        """All threads meet; in a kernel with a producer, all others."""
+        if self.fences:
+            self.emit(tirx.Evaluate(ptx["fence.proxy.async.shared::cta"]()))
+        if self.consumers is None:
+            self.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+            return
+        number, threads = (tirx.IntImm("uint32", value) for value in (CONSUMER_BARRIER, self.consumers))
+        self.emit(tirx.Evaluate(ptx["bar.sync"](number, threads)))
+
+    def persist(self) -> None:
+        """The blocks that are launched are as many as the first known device has units, and no more than tiles."""
+        count = self.program.grid[0] * self.program.grid[1] * self.program.grid[2]
+        self.launched = (min(count, self.target.devices[0].units), 1, 1)
+        self.block = tirx.Var(self.fresh("blockIdx_x"), "int32")
+        bind_range(self.analyzer, self.block, 0, self.launched[0])
 
     # -- names and storage -----------------------------------------------------------------------------------------
 

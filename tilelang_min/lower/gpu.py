@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tvm_ffi
@@ -9,6 +10,7 @@ from tvm import ir, tirx
 from tvm.script.tirx import ptx
 
 from tilelang_min.ir.expressions import as_int, index
+from tilelang_min.ir.hopper import RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -30,10 +32,16 @@ from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_fma import lower_fma
 from tilelang_min.lower.gemm_mfma import lower_mfma
 from tilelang_min.lower.gemm_mma import lower_mma
+from tilelang_min.lower.gemm_wgmma import lower_wgmma
 from tilelang_min.lower.nest import lower_nest
+from tilelang_min.lower.raster import in_panels, tile_of
 from tilelang_min.lower.reduce import lower_reduce
+from tilelang_min.lower.rings import consume
+from tilelang_min.lower.tma import TensorMaps
+from tilelang_min.lower.warp_groups import lower_roles, needs_fences
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
+from tilelang_min.targets.wgmma import GROUP_THREADS
 
 _UNROLL_LIMIT = 64
 """Longest loop that T.unroll expands."""
@@ -51,55 +59,63 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         elif buffer.scope == "local":
             context.storage[buffer.name] = context.registers(buffer.name, buffer.tvm_dtype, buffer.elements)
     context.mark(0)
-    _block(context, layouts, program.body)
-    launched, body = _rasterised(context, sequence([*context.allocations, *context.take()]))
-    axes = [("threadIdx.x", context.thread, program.threads)]
+    plan, maps, threads = layouts.hopper, TensorMaps(context), program.threads
+    context.fences = needs_fences(program, layouts)
+    panel = plan.panel or program.panel
+    if plan.specialised:
+        threads += GROUP_THREADS
+        tiles = None
+        if plan.persistent:
+            context.persist()
+            tiles = partial(tile_of, panel=panel)
+        lower_roles(context, layouts, maps, _block, tiles)
+    else:
+        _block(context, layouts, program.body)
+    body = sequence([*context.allocations, *context.take()])
+    launched = program.block_variables
+    if plan.persistent:
+        launched = (context.block, *program.block_variables[1:])
+    elif panel is not None:
+        launched, body = _rasterised(context, body, panel)
+    axes = [("threadIdx.x", context.thread, threads)]
     axes += [
         (f"blockIdx.{axis}", variable, extent)
-        for axis, variable, extent in zip("zyx", reversed(launched), reversed(program.grid), strict=True)
+        for axis, variable, extent in zip("zyx", reversed(launched), reversed(context.launched), strict=True)
+        if not plan.persistent or axis == "x"
     ]
     for tag, variable, extent in axes:
         iterator = tirx.IterVar(ir.Range(0, extent), variable, tirx.IterVar.ThreadIndex, tag)
         body = tirx.AttrStmt(iterator, "thread_extent", tirx.IntImm("int32", extent), body)
-    function = tirx.PrimFunc(pointers, sequence([*declarations, body]))
+    function = tirx.PrimFunc([*pointers, *maps.maps.values()], sequence([*declarations, body]))
     function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
     return ThreadProgram(
         name=program.name,
         target=target,
         function=function,
         parameters=context.kernel_parameters(),
-        grid=program.grid,
-        threads=program.threads,
+        grid=context.launched,
+        threads=threads,
         shared=tuple(context.shared),
         shared_bytes_dynamic=context.shared_bytes_dynamic,
         operations=program.operations,
+        tensor_maps=tuple(maps.maps),
+        consumer_threads=program.threads if plan.specialised else None,
     )
 
 
-def _rasterised(context: Context, body: Any) -> tuple[tuple[Any, Any, Any], Any]:
-    """The variables that are launched, and the body in terms of them.
-
-    With ``T.use_swizzle`` blocks that start together share rows or columns of the grid: for panels of p rows of a grid gx wide::
-
-        panel = block // (p * gx);  place = block % (p * gx);  rows = min(p, gy - panel * p)
-        bx = place // rows;  by = panel * p + place % rows
-    """
-    program = context.program
-    bx, by, bz = program.block_variables
-    gx, gy, _ = program.grid
-    if program.panel is None or gx == 1 or gy == 1:
+def _rasterised(
+    context: Context, body: Any, panel: tuple[int, str]
+) -> tuple[tuple[Any, Any, Any], Any]:
+    """The variables that are launched, and the body in terms of them."""
+    bx, by, bz = context.program.block_variables
+    gx, gy, _ = context.program.grid
+    if gx == 1 or gy == 1:
         return (bx, by, bz), body
     px, py = (tirx.Var(context.fresh(f"blockIdx_{axis}"), "int32") for axis in "xy")
-    size, order = program.panel
-    (along, length), (across, extent) = ((bx, gx), (by, gy)) if order == "row" else ((by, gy), (bx, gx))
-    size = min(size, extent)
-    block = py * gx + px
-    panel, place = block // (size * length), block % (size * length)
-    rows = size if extent % size == 0 else tirx.Min(size, extent - panel * size)
-    replaced = {along: tirx.floordiv(place, rows), across: panel * size + tirx.floormod(place, rows)}
+    x, y = in_panels(py * gx + px, (gx, gy), panel)
 
     def replace(variable: Any) -> Any:
-        return next((value for old, value in replaced.items() if variable.same_as(old)), variable)
+        return x if variable.same_as(bx) else y if variable.same_as(by) else variable
 
     return (px, py, bz), tvm_ffi.structural_map(body, (tirx.Var, replace))
 
@@ -110,7 +126,9 @@ def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]
 
 
 def _statement(context: Context, layouts: Layouts, statement: Statement) -> None:
-    if isinstance(statement, (Copy, Fill, Parallel)):
+    if isinstance(statement, RingLoop):
+        consume(context, context.rings, layouts, statement, _block)
+    elif isinstance(statement, (Copy, Fill, Parallel)):
         lower_nest(context, layouts, statement)
     elif isinstance(statement, Gemm):
         _gemm(context, layouts, statement)
@@ -131,7 +149,7 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         context.mark(statement.operation)
     elif isinstance(statement, Barrier):
         context.mark(statement.operation)
-        context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+        context.barrier()
     elif isinstance(statement, SchedulingFence):
         if context.target.kind == "hip":
             context.mark(statement.operation)
@@ -155,7 +173,7 @@ def _gemm(context: Context, layouts: Layouts, gemm: Gemm) -> None:
         zero = tirx.const(0, gemm.c.buffer.tvm_dtype)
         for register in range(plan.layout.registers):
             context.emit(tirx.BufferStore(c, zero, [tirx.IntImm("int32", register)]))
-    {"mma": lower_mma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)
+    {"wgmma": lower_wgmma, "mma": lower_mma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)
 
 
 def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:

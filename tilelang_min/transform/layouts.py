@@ -15,7 +15,7 @@ from tilelang_min.analysis.limits import require_accumulator
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
-from tilelang_min.ir.plans import Layouts
+from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.vectors import nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
@@ -27,16 +27,17 @@ from tilelang_min.transform.grids import Component, scalar_layout, with_shape
 _Kind = TypeVar("_Kind", bound=Statement)
 
 
-def choose_layouts(program: TileProgram, target: Target) -> Layouts:
+def choose_layouts(program: TileProgram, target: Target, hopper: HopperPlan | None = None) -> Layouts:
     """Layouts of all fragments and nests, and plans of all matrix products.
 
     Raises LayoutError, naming both users and their lines, when two uses of one fragment disagree.
     """
-    result = Layouts()
+    hopper = hopper or HopperPlan()
+    result = Layouts(shared=dict(hopper.shared), hopper=hopper)
     pinned: dict[str, tuple[FragmentLayout, int]] = {}
     for gemm in _statements(program, Gemm):
         require_accumulator(target, gemm, program.operations[gemm.operation].location)
-        plan = plan_gemm(gemm, program.threads, target)
+        plan = hopper.gemms.get(gemm.operation) or plan_gemm(gemm, program.threads, target)
         result.gemms[gemm.operation] = plan
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)
     nests = [statement for statement in walk(program.body) if isinstance(statement, (Copy, Fill, Parallel))]

@@ -31,6 +31,11 @@ and stored behind it, so that the work hides the latency of global memory::
 
 One barrier an iteration is enough: stage k + 2 was last read in iteration k - 1, before the barrier, and is read again in
 iteration k + 2, behind two more.
+
+On Hopper, where ``transform/hopper.py`` planned it, the copies leave the loop: a producer carries them out::
+
+    for k in serial(n), ring of 3 stages filled with [copy(A[.., k], A_shared), ..]:
+        gemm(A_shared@stage, ..)
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ from tvm import tirx
 
 from tilelang_min.analysis.regions import read, written
 from tilelang_min.ir.expressions import as_int, loads, simplify, substitute, uses
+from tilelang_min.ir.hopper import Barriers, Ring, RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -60,25 +66,28 @@ from tilelang_min.ir.nodes import (
     TileProgram,
     walk,
 )
+from tilelang_min.ir.plans import HopperPlan
 from tilelang_min.targets import Target
+from tilelang_min.targets.wgmma import MOST_PENDING
 
 _Statements = tuple[Statement, ...]
 
 
-def pipeline(program: TileProgram, target: Target) -> TileProgram:
+def pipeline(program: TileProgram, target: Target, hopper: HopperPlan | None = None) -> TileProgram:
     """Expand every pipelined loop.  On the CPU, and where nothing can run ahead, such a loop is an ordinary one."""
-    expansion = _Expansion(program, target)
+    expansion = _Expansion(program, target, hopper or HopperPlan())
     body = expansion.block(program.body)
     buffers = (*program.buffers, *expansion.registers)
     return dataclasses.replace(program, body=body, stages=expansion.stages, buffers=buffers)
 
 
 class _Expansion:
-    """``stages`` by name of the tile; ``registers`` are fragments that copies without cp.async go through."""
+    """``stages`` by name of the tile; ``registers`` are fragments that copies without cp.async go through, and barriers of rings."""
 
-    def __init__(self, program: TileProgram, target: Target) -> None:
+    def __init__(self, program: TileProgram, target: Target, hopper: HopperPlan) -> None:
         self.program = program
         self.target = target
+        self.hopper = hopper
         self.stages: dict[str, int] = {}
         self.registers: list[Buffer] = []
 
@@ -101,13 +110,17 @@ class _Expansion:
         serial = dataclasses.replace(loop, kind="serial", stages=1)
         extent = as_int(simplify(loop.extent))
         count = loop.stages if extent is None else min(loop.stages, max(1, extent))
+        if loop.operation in self.hopper.loops:
+            count = loop.stages  # a producer may be ahead of the end of the loop, in the next tile of a persistent block
         if self.target.kind == "cpu" or count < 2:
             return (serial,)
-        ahead = [item for item in loop.body if isinstance(item, Copy) and _can_run_ahead(self.program, loop, item)]
+        ahead = [item for item in loop.body if isinstance(item, Copy) and can_run_ahead(self.program, loop, item)]
         if not ahead:
             return (serial,)
         for copy in ahead:
             self.stages[copy.target.buffer.name] = count
+        if loop.operation in self.hopper.loops:
+            return (self.ring(loop, ahead, count),)
         work = _at_stage_all(
             tuple(item for item in loop.body if item not in ahead),
             {copy.target.buffer.name for copy in ahead},
@@ -144,6 +157,34 @@ class _Expansion:
         )
         return tuple(prologue), body
 
+    def ring(self, loop: Loop, ahead: list[Copy], count: int) -> RingLoop:
+        """The loop whose copies a producer carries out."""
+        tiles = {copy.target.buffer.name for copy in ahead}
+        stage = tirx.Var(f"{loop.variable.name}_stage", "int32")
+        rest = tuple(item for item in loop.body if item not in ahead)
+        inside = list(walk(rest))
+        products = [item for item in inside if isinstance(item, Gemm) and item.operation in self.hopper.gemms]
+        readers = [item for item in inside if any(buffer.name in tiles for buffer in read(self.program, item))]
+        bystanders = any(item not in products for item in readers)
+        late = len(rest) <= MOST_PENDING and all(
+            item in products and not item.clear and self.hopper.gemms[item.operation].instruction.in_place
+            for item in rest
+        )
+        name = self.unused("ring_barriers")
+        variable = tirx.decl_buffer((2 * count,), "uint64", name)
+        barriers = Barriers(name, (2 * count,), "int64", "shared", ahead[0].target.buffer.location, variable)
+        self.registers.append(barriers)
+        return RingLoop(
+            loop.operation,
+            loop.variable,
+            loop.start,
+            loop.extent,
+            "ring",
+            _at_stage_all(rest, tiles, stage),
+            count,
+            Ring(count, tuple(ahead), stage, barriers, late, bystanders),
+        )
+
     def through_registers(
         self, loop: Loop, extent: int | None, ahead: list[Copy], distance: int, work: _Statements
     ) -> tuple[_Statements, _Statements]:
@@ -179,13 +220,17 @@ class _Expansion:
     def held(self, copy: Copy) -> Region:
         """Registers for the tile that a copy brings."""
         tile, shape = copy.target.buffer, copy.target.tile_extents or (1,)
-        taken = {item.name for item in (*self.program.parameters, *self.program.buffers, *self.registers)}
-        name = f"{tile.name}_ahead"
-        while name in taken:
-            name += "_"
+        name = self.unused(f"{tile.name}_ahead")
         made = Buffer(name, shape, tile.dtype, "fragment", tile.location, tirx.decl_buffer(shape, tile.tvm_dtype, name))
         self.registers.append(made)
         return Region(made, (0,) * len(shape), shape)
+
+    def unused(self, name: str) -> str:
+        """A name that no buffer has."""
+        taken = {item.name for item in (*self.program.parameters, *self.program.buffers, *self.registers)}
+        while name in taken:
+            name += "_"
+        return name
 
 
 def _source(loop: Loop, copy: Copy, iteration: Expr) -> Region:
@@ -213,7 +258,7 @@ def _if_more(loop: Loop, operation: int, distance: int, copies: Callable[[Expr],
     return Conditional(operation, more, copies(loop.variable + distance))
 
 
-def _can_run_ahead(program: TileProgram, loop: Loop, copy: Copy) -> bool:
+def can_run_ahead(program: TileProgram, loop: Loop, copy: Copy) -> bool:
     """Whether ``copy`` may run iterations early without changing the result.
 
     Its source must be a parameter that the loop does not write, at offsets that read no tile; its tile must be written by this

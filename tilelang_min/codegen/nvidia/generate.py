@@ -32,7 +32,10 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     started = time.perf_counter()
     symbol = kernel_symbol(program)
     lines = OperationLines(program.operations)
-    printed = print_cuda(program, min_blocks=chosen.get("min_blocks"), max_registers=chosen.get("max_registers"))
+    max_registers = chosen.get("max_registers")
+    # Only with a bound on blocks does ptxas heed that registers move from the producer to the consumers.
+    own = 1 if program.consumer_threads is not None and max_registers is None else None
+    printed = print_cuda(program, min_blocks=chosen.get("min_blocks", own), max_registers=max_registers)
     source = finish(printed, lines)
     after_print = time.perf_counter()
 

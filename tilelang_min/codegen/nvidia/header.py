@@ -40,6 +40,9 @@ __forceinline__ ulonglong4 make_ulonglong4(float a, float b, float c, float d, f
 }
 """
 
+_TENSOR_MAP = "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };\n"
+"""The descriptor of the tensor memory accelerator, as cuda.h has it; no header that NVRTC sees does."""
+
 _PIECES = {
     "warp_shuffle": "",  # __shfl_xor_sync is built into NVRTC
     "int8": "",  # TVM's has dot products, which are never printed here
@@ -77,6 +80,11 @@ def header(tags: Any) -> str:
             remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
         )
     return _BASE + "".join(_PIECES[tag] for tag in wanted)
+
+
+def with_tensor_maps(text: str) -> str:
+    """The CUDA C++ with the type of tensor maps in front, where a kernel takes some."""
+    return _TENSOR_MAP + text if " CUtensorMap " in text else text
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang_min.codegen.nvidia import conversions
-from tilelang_min.codegen.nvidia.header import own_header
+from tilelang_min.codegen.nvidia import conversions, products
+from tilelang_min.codegen.nvidia.header import own_header, with_tensor_maps
 from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
+from tilelang_min.codegen.nvidia.products import with_held_accumulators
 from tilelang_min.codegen.nvidia.vectors import with_short_vectors
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
@@ -18,6 +19,9 @@ from tilelang_min.program import ThreadProgram
 
 _MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
 _MAX_REGISTERS = "tirx.max_registers"
+
+ROLLED = "__tl_rolled"
+"""Extern name of a marker: the loop behind it is not unrolled."""
 
 _NEEDS = Needs(
     bool_bytes=True,  # it prints four bools in memory as four 16-bit integers
@@ -66,7 +70,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
         attributes[_MIN_BLOCKS] = min_blocks
     if max_registers is not None:
         attributes[_MAX_REGISTERS] = max_registers
-    function = with_short_vectors(with_plain_types(program.function, _NEEDS))
+    function = with_held_accumulators(with_short_vectors(with_plain_types(program.function, _NEEDS)))
     module = IRModule.from_expr(with_safe_names(function).with_attr(attributes))
     # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
     # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
@@ -78,9 +82,10 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
     ):
         module = step(module)
     module = _fold_constants(module)
+    module = _mark_rolled_loops(module)
     with own_header():
         text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
-    return conversions.definitions(text) + text
+    return with_tensor_maps(conversions.definitions(text) + products.definitions(text) + text)
 
 
 def _fold_constants(module: Any) -> Any:
@@ -109,6 +114,29 @@ def _fold_constants(module: Any) -> Any:
         body = structural_map(function.body, [(Add, add), (Mul, multiply)])
         module.update_func(variable, function.with_body(body, span=function.span))
     return module
+
+
+def _mark_rolled_loops(module: Any) -> Any:
+    """:data:`ROLLED` in front of every serial loop that waits for barriers: NVRTC would unroll a short one, with all that is in it."""
+    from tvm.ir import Call
+    from tvm.tirx import Evaluate, For, ForKind, SeqStmt, call_extern
+    from tvm_ffi import structural_map, structural_walk
+
+    def mark(loop: Any) -> Any:
+        waits: list[Any] = []
+        structural_walk(loop.body, (Call, lambda call: waits.append(call) if _waits(call) else None))
+        if not waits or loop.kind != ForKind.SERIAL:
+            return loop
+        return SeqStmt([Evaluate(call_extern("void", ROLLED)), loop])
+
+    for variable, function in module.functions.items():
+        body = structural_map(function.body, (For, mark))
+        module.update_func(variable, function.with_body(body, span=function.span))
+    return module
+
+
+def _waits(call: Any) -> bool:
+    return str(getattr(call.op, "name", "")).startswith("tirx.ptx.mbarrier_try_wait")
 
 
 def _check_flat(function: Any) -> None:

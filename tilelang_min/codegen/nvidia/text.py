@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from tilelang_min.codegen.nvidia.lines import OperationLines
+from tilelang_min.codegen.nvidia.printing import ROLLED
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import OPERATION_MARKER
 
@@ -32,7 +33,7 @@ def finish(text: str, lines: OperationLines) -> str:
     kernel = _KERNEL.search(text)
     if kernel is None:
         raise CodegenError("the printed CUDA C++ holds no kernel")
-    body = smallest_integers(text[kernel.start() :])
+    body = smallest_integers(text[kernel.start() :]).replace(f"{ROLLED}();", "#pragma unroll 1")
     return helpers_to_macros(text[: kernel.start()]) + markers_to_lines(body, lines)
 
 

@@ -1,0 +1,47 @@
+"""What the Hopper path adds to a tile program: rings of stages that a producer fills.
+
+A ring belongs to one pipelined loop.  One thread of a warp group of its own, the producer, asks the tensor memory accelerator for
+the tiles of iteration after iteration, as long as stages are free; all other threads, the consumers, wait for a stage, work on it
+and give it back.  Both count stages by themselves, across all executions of the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilelang_min.ir.nodes import Buffer, Copy, Loop
+
+
+@dataclass(frozen=True, eq=False)
+class Barriers(Buffer):
+    """Shared memory for mbarriers, of 8 bytes each."""
+
+    @property
+    def tvm_dtype(self) -> str:
+        """What the instructions take."""
+        return "uint64"
+
+
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """``loads`` bring the tiles of one iteration of the loop; ``stage`` is the variable that names the consumers' stage.
+
+    ``barriers`` is the shared buffer of mbarriers: of each stage one that says it is full, behind these one each that it is
+    empty.  ``late``: a stage is given back one iteration later, when the matrix products that read it have ended; nothing else
+    reads it.  ``bystanders``: statements other than matrix products of warp groups read the tiles.
+    """
+
+    stages: int
+    loads: tuple[Copy, ...]
+    stage: Any
+    barriers: Buffer
+    late: bool
+    bystanders: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RingLoop(Loop):
+    """A pipelined loop of which only the work stands in ``body``; the copies are in ``ring``."""
+
+    ring: Ring | None = None

@@ -1,0 +1,68 @@
+"""Tiles by the tensor memory accelerator: one thread asks for boxes of a tensor, described by a map among the kernel's parameters.
+
+A tile in panels travels as one box a panel: a box is at most as wide as its swizzle.  What is outside of the tensor comes as
+zeros, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tvm import ir, tirx
+from tvm.script.tirx import ptx
+
+from tilelang_min.ir.expressions import index
+from tilelang_min.ir.nodes import Buffer, Copy, Expr, Region
+from tilelang_min.lower.context import Context
+from tilelang_min.program import TensorMap
+
+
+class TensorMaps:
+    """The maps of one kernel: one for each tensor, box and swizzle."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.maps: dict[TensorMap, Any] = {}
+        self._names: dict[tuple[str, tuple[int, ...], int], TensorMap] = {}
+
+    def variable(self, tensor: Buffer, box: tuple[int, ...], swizzle: int) -> Any:
+        """The parameter that holds the map."""
+        key = (tensor.name, box, swizzle)
+        if key not in self._names:
+            name = self.context.fresh(f"{tensor.name}_map")
+            made = TensorMap(name, tensor.name, tensor.dtype, tensor.shape, box, swizzle)
+            self._names[key] = made
+            self.maps[made] = tirx.Var(name, ir.PointerType(tirx.type.TensorMapType()))
+        return self.maps[self._names[key]]
+
+
+def tile_bytes(context: Context, tile: Buffer) -> int:
+    """Bytes that arrive with one whole tile."""
+    layout = context.layout_of(tile)
+    return layout.rows * layout.columns * layout.itemsize
+
+
+def load_tile(
+    context: Context, maps: TensorMaps, copy: Copy, offsets: tuple[Expr, ...], stage: Expr, barrier: Any
+) -> None:
+    """Ask for the tile that ``copy`` brings from ``offsets`` of its tensor; ``barrier`` hears of its bytes."""
+    for box, place, element in _boxes(context, copy.source, offsets, copy.target, stage):
+        swizzle = context.layout_of(copy.target.buffer).swizzle_bytes
+        variable = maps.variable(copy.source.buffer, box, swizzle)
+        name = f"cp.async.bulk.tensor.{len(box)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        target = context.storage[copy.target.buffer.name].ptr_to([index(element)])
+        context.emit(tirx.Evaluate(ptx[name](target, tirx.address_of(variable), *place, barrier)))
+
+
+def _boxes(
+    context: Context, tensor: Region, offsets: tuple[Expr, ...], tile: Region, stage: Expr
+) -> Iterator[tuple[tuple[int, ...], list[Any], Expr]]:
+    """For each panel of a tile: the box, its place in the tensor (innermost first), and its first element in shared memory."""
+    layout = context.layout_of(tile.buffer)
+    start = 0 if stage is None else index(stage) * layout.pitch
+    box = (*tensor.extents[:-1], layout.panel)
+    for panel in range(layout.columns // layout.panel):
+        place = [*offsets[:-1], offsets[-1] + panel * layout.panel]
+        coordinates = [index(context.simplify(item)) for item in reversed(place)]
+        yield box, coordinates, context.simplify(start + panel * layout.rows * layout.row_stride)

@@ -1,0 +1,144 @@
+"""Kernels with a producer: the prologue, the two roles, and persistent blocks.
+
+The thread program (for two consumer groups)::
+
+    if threadIdx.x == 0: initialise the mbarriers of all rings
+    barrier
+    if threadIdx.x // 128 == 2:             # the producer, behind the author's threads
+        give registers away
+        if threadIdx.x % 128 == 0: ask for the tiles of all iterations
+    else:
+        take registers
+        everything else, with barriers among the consumers alone
+
+A persistent block runs both bodies for tile after tile of the grid; the producer is ahead, so that the loads of the next tile
+overlap the end of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx
+from tvm.script.tirx import ptx
+
+from tilelang_min.ir.expressions import bind_range, index
+from tilelang_min.ir.nodes import Gemm, Statement, TileProgram, walk
+from tilelang_min.ir.plans import Layouts
+from tilelang_min.lower.context import Context, sequence
+from tilelang_min.lower.rings import Pairs, Rings, initialise, produce, ring_loops
+from tilelang_min.lower.tma import TensorMaps
+from tilelang_min.targets.wgmma import GROUP_THREADS
+
+_PRODUCER_REGISTERS = 40
+_REGISTER_STEP = 8
+
+Block = Callable[[Context, Layouts, tuple[Statement, ...]], None]
+Tiles = Callable[[Context, Any], tuple[Any, Any, Any]]
+
+
+def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Block, tiles: Tiles | None) -> None:
+    """The whole body of a kernel with rings; ``tiles`` (persistent blocks) gives the block indices of a number of the grid."""
+    program = context.program
+    loops = ring_loops(program.body)
+    consumers = program.threads
+    context.emit(tirx.IfThenElse(tirx.EQ(context.thread, 0), _initialised(context, loops, consumers), None))
+    context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+    registers = _registers(context, consumers)
+    with context.nested() as producer:
+        context.mark(0)
+        if registers is not None:
+            context.emit(tirx.Evaluate(ptx["setmaxnreg.dec.sync.aligned.u32"](registers[0])))
+        with context.nested() as elected:
+            rings = Rings(context, loops, "producer", 1)
+            rings.start()
+            _for_tiles(context, tiles, lambda renamed: produce(context, rings, maps, program.body, renamed), fresh=True)
+        context.emit(tirx.IfThenElse(tirx.EQ(context.thread % GROUP_THREADS, 0), sequence(elected), None))
+    with context.nested() as consumer:
+        context.mark(0)
+        if registers is not None:
+            context.emit(tirx.Evaluate(ptx["setmaxnreg.inc.sync.aligned.u32"](registers[1])))
+        context.rings = Rings(context, loops, "consumer", 0)
+        context.rings.start()
+        context.consumers = consumers
+
+        def work(renamed: Pairs) -> None:
+            block(context, layouts, program.body)
+            if tiles is not None and _shares(context):
+                context.mark(0)
+                context.barrier()
+
+        _for_tiles(context, tiles, work, fresh=False)
+        context.rings, context.consumers = None, None
+    group = tirx.floordiv(context.thread, GROUP_THREADS)
+    condition = tirx.EQ(group, consumers // GROUP_THREADS)
+    context.emit(tirx.IfThenElse(condition, sequence(producer), sequence(consumer)))
+
+
+def needs_fences(program: TileProgram, layouts: Layouts) -> bool:
+    """Whether products of warp groups read tiles that ordinary stores write: those of no ring."""
+    own = {copy.target.buffer.name for loop in ring_loops(program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
+    products = [item for item in walk(program.body) if isinstance(item, Gemm) and layouts.gemms[item.operation].kind == "wgmma"]
+    return any(region.buffer.name not in own for item in products for region in (item.a, item.b))
+
+
+def _initialised(context: Context, loops: list[Any], consumers: int) -> Any:
+    with context.nested() as body:
+        for loop in loops:
+            initialise(context, loop.ring, consumers)
+        context.emit(tirx.Evaluate(ptx["fence.mbarrier_init.release.cluster"]()))
+    return sequence(body)
+
+
+def _shares(context: Context) -> bool:
+    """Whether there are tiles, other than those of rings, that the next turn of a persistent block writes again."""
+    own = {copy.target.buffer.name for loop in ring_loops(context.program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
+    own |= {loop.ring.barriers.name for loop in ring_loops(context.program.body)}  # type: ignore[union-attr]
+    return any(buffer.scope == "shared" and buffer.name not in own for buffer in context.program.buffers)
+
+
+def _registers(context: Context, consumers: int) -> tuple[int, int] | None:
+    """Registers of a producer's and of a consumer's thread, where a shift between them is worth an instruction.
+
+    All threads start with an equal part of the register file.  A single consumer group has all it can use from the start.
+    """
+    file = context.target.registers
+    if file.per_unit is None or consumers < 2 * GROUP_THREADS:
+        return None
+    rest = file.per_unit // GROUP_THREADS - _PRODUCER_REGISTERS
+    each = rest // (consumers // GROUP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    return _PRODUCER_REGISTERS, min(each, file.per_thread // _REGISTER_STEP * _REGISTER_STEP)
+
+
+def _for_tiles(context: Context, tiles: Tiles | None, body: Callable[[Pairs], None], *, fresh: bool) -> None:
+    """``body`` for the block's own place in the grid, or for all tiles of a persistent block.
+
+    ``fresh``: under other names of the block indices, which ``body`` gets as pairs.
+    """
+    program = context.program
+    if tiles is None:
+        body([])
+        return
+    renamed: Pairs = []
+    turn = tirx.Var(context.fresh("turn"), "int32")
+    count = program.grid[0] * program.grid[1] * program.grid[2]
+    blocks = context.launched[0]
+    bind_range(context.analyzer, turn, 0, -(-count // blocks))
+    with context.nested() as inner:
+        context.mark(0)
+        tile = tirx.Var(context.fresh("tile"), "int32")
+        bind_range(context.analyzer, tile, 0, count)
+        context.emit(tirx.Bind(tile, context.block + turn * blocks))
+        for variable, extent, value in zip(
+            program.block_variables, program.grid, tiles(context, tile), strict=True
+        ):
+            name = variable
+            if fresh:
+                name = tirx.Var(context.fresh(f"{variable.name}_ahead"), "int32")
+                bind_range(context.analyzer, name, 0, extent)
+                renamed.append((variable, name))
+            context.emit(tirx.Bind(name, index(value)))
+        body(renamed)
+    turns = tirx.truncdiv(index(count + blocks - 1) - context.block, index(blocks))
+    context.emit(tirx.For(turn, index(0), turns, tirx.ForKind.SERIAL, sequence(inner)))

@@ -1,0 +1,87 @@
+"""Hopper's matrix instruction of a warp group (``wgmma.mma_async``): which types it multiplies, and what its operands may be.
+
+Four warps issue one instruction.  Rows of the product come 64 at a time, columns 8 to 256; both operands stand in shared memory,
+A may come from registers instead.  The accumulators of a warp are those of ``mma.sync`` m16n8: warp w of the group holds rows
+16 w to 16 w + 15.  Formulas: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PTX_ISA = "PTX ISA 8.5, 9.7.15, asynchronous warpgroup level matrix instructions"
+
+GROUP_THREADS = 128
+"""Threads of a warp group."""
+
+ROWS = 64
+"""Rows of the product of one instruction."""
+
+MOST_COLUMNS = 256
+"""Columns of the widest instruction."""
+
+OPERAND_BYTES = 32
+"""Bytes along K of the operands of one instruction, whatever their type."""
+
+MOST_PENDING = 7
+"""Groups of products that a wait can leave unfinished."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupProduct:
+    """One combination of types.
+
+    ``types`` is the end of the instruction's name (``f32.f16.f16``); ``transposes`` whether operands may lie with M or N along
+    the rows of shared memory (16-bit types alone); ``signs`` whether it takes the signs of A and B; ``c_operand`` the type in
+    which an accumulator register is handed over.  ``input_format`` as in MatrixInstruction.
+    """
+
+    a_dtype: str
+    b_dtype: str
+    c_dtype: str
+    k: int
+    types: str
+    transposes: bool
+    signs: bool
+    c_operand: str
+    input_format: str | None = None
+    source: str = PTX_ISA
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it takes accumulators in the type they have."""
+        return self.c_operand == self.c_dtype
+
+    def columns(self) -> tuple[int, ...]:
+        """Widths an instruction can have, widest first: multiples of 8; of integers beyond 32 multiples of 16."""
+        every = range(MOST_COLUMNS, 0, -8)
+        return tuple(n for n in every if self.c_dtype != "int32" or n % 16 == 0 or n <= 24)
+
+    def name(self, columns: int) -> str:
+        """The instruction's name."""
+        return f"wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{self.k}.{self.types}"
+
+
+def _float(a: str, b: str, types: str, k: int, transposes: bool = False) -> WarpgroupProduct:
+    return WarpgroupProduct(a, b, "float32", k, types, transposes, True, "float32")
+
+
+def _integer(a: str, b: str, types: str) -> WarpgroupProduct:
+    return WarpgroupProduct(a, b, "int32", 32, types, False, False, "uint32")
+
+
+_FLOAT8 = {"float8_e4m3": "e4m3", "float8_e5m2": "e5m2"}
+_INT8 = {"int8": "s8", "uint8": "u8"}
+
+HOPPER = (
+    _float("float16", "float16", "f32.f16.f16", 16, transposes=True),
+    _float("bfloat16", "bfloat16", "f32.bf16.bf16", 16, transposes=True),
+    *(_float(a, b, f"f32.{_FLOAT8[a]}.{_FLOAT8[b]}", 32) for a in _FLOAT8 for b in _FLOAT8),
+    *(_integer(a, b, f"s32.{_INT8[a]}.{_INT8[b]}") for a in _INT8 for b in _INT8),
+)
+"""What sm_90a has, apart from tf32 (which cuts float32 down and is for who asks) and float16 accumulators."""
+
+
+def warpgroup_products(features: frozenset[str]) -> tuple[WarpgroupProduct, ...]:
+    """The products of an architecture with these features."""
+    return HOPPER if "wgmma" in features else ()

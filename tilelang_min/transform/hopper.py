@@ -1,0 +1,261 @@
+"""Which parts of a kernel take Hopper's own instructions: warp group products, the tensor memory accelerator, a producer.
+
+Before (``num_stages=4``, ``threads=256``), the author's program::
+
+    for k in T.Pipelined(n, num_stages=4):
+        T.copy(A[.., k], A_shared)
+        T.copy(B[k, ..], B_shared)
+        T.gemm(A_shared, B_shared, C_local)
+
+The plan: the product by wgmma (C in a WarpgroupLayout, A_shared and B_shared in panels of 128 bytes), the loop a ring of four
+stages.  A choice that does not fit is left to the path of sm_80, for this statement or for the whole kernel, and noted.
+
+=================  =================================================================================================
+wgmma              types of ``targets/wgmma.py``; threads a multiple of 128; 64 rows a warp group; operands that are
+                   whole tiles whose rows are whole panels of 32 bytes or more
+ring               every copy of the loop that can run ahead brings a whole tile of a tensor that nothing writes, whose
+                   rows lie on 16 bytes; a warp group product reads it; what surrounds the loop reads no tile
+=================  =================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from math import prod
+
+from tilelang_min.analysis.regions import written
+from tilelang_min.errors import LanguageError
+from tilelang_min.ir.expressions import as_int, loads, uses
+from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Gemm, Loop, Region, Statement, TileProgram, walk
+from tilelang_min.ir.plans import GemmPlan, HopperPlan
+from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
+from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.targets import Target
+from tilelang_min.targets.tma import MOST_BOX_EXTENT, MOST_DIMENSIONS, ROW_BYTES
+from tilelang_min.targets.wgmma import GROUP_THREADS, OPERAND_BYTES, ROWS, WarpgroupProduct, warpgroup_products
+from tilelang_min.transform.pipeline import can_run_ahead
+
+
+@dataclass(frozen=True)
+class HopperOptions:
+    """What may be used; the compile option ``hopper`` gives some of them by name."""
+
+    wgmma: bool = True
+    tma: bool = True
+    warp_specialize: bool = True
+    persistent: bool = True
+    cluster: bool = True
+
+    @classmethod
+    def of(cls, value: object) -> HopperOptions:
+        """The options that a dictionary, or one truth value for all, stands for.  LanguageError for anything else."""
+        names = [field.name for field in fields(cls)]
+        if isinstance(value, bool):
+            return cls(**dict.fromkeys(names, value))
+        if isinstance(value, dict):
+            for name, item in value.items():
+                if name not in names or not isinstance(item, bool):
+                    raise LanguageError(
+                        f"compile option hopper: {name!r}: {item!r} is not understood",
+                        remedy=f"give a truth value for some of {', '.join(names)}",
+                    )
+            return cls(**value)
+        raise LanguageError(
+            f"compile option hopper is {value!r}", remedy="give True, False, or a dictionary such as {'tma': False}"
+        )
+
+
+def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) -> HopperPlan:
+    """The plan; empty where the target has no such instructions."""
+    plan = HopperPlan()
+    if not {"wgmma", "tma"} <= target.features:
+        return plan
+    if not options.wgmma:
+        return plan
+    _products(program, target, plan)
+    if plan.gemms and options.tma and options.warp_specialize:
+        loops = list(_rings(program, program.body, plan))
+        plan.loops = frozenset(loop.operation for loop in loops)
+        if loops:
+            plan.panel = program.panel or _panel(program, loops, target.devices[0].units)
+            plan.persistent = options.persistent and prod(program.grid) > target.devices[0].units
+    return plan
+
+
+def _panel(program: TileProgram, loops: list[Loop], units: int) -> tuple[int, str] | None:
+    """Rows of a panel such that blocks that run together load the fewest bytes: ``rows`` x ``units / rows`` blocks share
+    ``rows`` tiles of what depends on the row of the grid alone, and ``units / rows`` of what depends on the column."""
+    bx, by, _ = program.block_variables
+    if program.grid[0] == 1 or program.grid[1] == 1:
+        return None
+    by_row, by_column = 0, 0
+    for copy in (item for loop in loops for item in loop.body if isinstance(item, Copy)):
+        across, along = (any(uses(offset, variable) for offset in copy.source.offsets) for variable in (by, bx))
+        size = prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype)
+        by_row += size if across and not along else 0
+        by_column += size if along and not across else 0
+    if not by_row or not by_column:
+        return None
+    sizes = [1 << bit for bit in range(units.bit_length())]
+    return min(sizes, key=lambda rows: rows * by_row + -(-units // rows) * by_column), "row"
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+def _products(program: TileProgram, target: Target, plan: HopperPlan) -> None:
+    """Plans of all products that fit, and the layouts of their tiles; products that share an accumulator agree."""
+    gemms = [statement for statement in walk(program.body) if isinstance(statement, Gemm)]
+    refused: dict[str, str] = {}
+    found: dict[int, GemmPlan] = {}
+    accumulators: dict[str, WarpgroupLayout] = {}
+    for gemm in gemms:
+        made = _product(gemm, program.threads, target)
+        name = gemm.c.buffer.name
+        if isinstance(made, GemmPlan) and isinstance(made.layout, WarpgroupLayout):
+            known = accumulators.setdefault(name, made.layout)
+            if known == made.layout:
+                found[gemm.operation] = made
+                continue
+            made = "another product into the same fragment needs another layout"
+        refused[name] = str(made)
+        plan.notes.append(f"{program.operations[gemm.operation].label}: no wgmma: {made}")
+    for gemm in gemms:
+        if gemm.operation in found and gemm.c.buffer.name not in refused:
+            plan.gemms[gemm.operation] = found[gemm.operation]
+            for region in (gemm.a, gemm.b):
+                plan.shared[region.buffer.name] = _panels(region.buffer)
+
+
+def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
+    """A plan with wgmma, or why there is none."""
+    types = (gemm.a.buffer.dtype, gemm.b.buffer.dtype, gemm.c.buffer.dtype)
+    product = next(
+        (each for each in warpgroup_products(target.features) if (each.a_dtype, each.b_dtype, each.c_dtype) == types),
+        None,
+    )
+    if product is None:
+        return f"it does not multiply {types[0]} by {types[1]} into {types[2]}"
+    if threads % GROUP_THREADS:
+        return f"{threads} threads are no whole warp groups of {GROUP_THREADS}"
+    if gemm.k % product.k:
+        return f"K = {gemm.k} of a tile is not a multiple of {product.k}"
+    for region, along_k in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)):
+        if region.buffer.scope != "shared" or not _whole(region) or len(region.buffer.shape) != 2:
+            return f"{region.buffer.name} is not a whole shared tile"
+        if not along_k and not product.transposes:
+            return f"rows of {region.buffer.name} do not run along K, which {types[0]} needs"
+        if region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype) % OPERAND_BYTES:
+            return f"a row of {region.buffer.name} is no whole number of {OPERAND_BYTES} bytes"
+    if not _whole(gemm.c):
+        return f"it computes a part of {gemm.c.buffer.name}"
+    layout = _accumulator(gemm, threads // GROUP_THREADS, product)
+    if layout is None:
+        return f"{gemm.m}x{gemm.n} does not divide into {threads // GROUP_THREADS} warp groups of {ROWS} rows"
+    return GemmPlan("wgmma", layout, product)
+
+
+def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> WarpgroupLayout | None:
+    """Warp groups over the product: one above the other where that goes, so that each instruction is as wide as can be."""
+    panel = _panels(gemm.b.buffer).panel
+    for columns_of_groups in (count for count in range(1, groups + 1) if groups % count == 0):
+        rows_of_groups = groups // columns_of_groups
+        if gemm.m % (rows_of_groups * ROWS) or gemm.n % columns_of_groups:
+            continue
+        width = gemm.n // columns_of_groups
+        fitting = (
+            each for each in product.columns() if width % each == 0 and (gemm.transpose_b or each % panel == 0)
+        )
+        columns = next(fitting, None)
+        if columns is not None:
+            tiles = (gemm.m // (rows_of_groups * ROWS), width // columns)
+            return WarpgroupLayout((gemm.m, gemm.n), (rows_of_groups, columns_of_groups), tiles, columns)
+    return None
+
+
+def _panels(tile: Buffer) -> SharedLayout:
+    """The widest panels that the rows of a tile divide into."""
+    size = dtype_bytes(tile.dtype)
+    width = next(each for each in (128, 64, 32) if tile.shape[-1] * size % each == 0)
+    return SharedLayout.panels(tile.shape, size, width)
+
+
+def _whole(region: Region) -> bool:
+    """Whether a region is its whole buffer."""
+    return region.extents == region.buffer.shape and all(as_int(offset) == 0 for offset in region.offsets)
+
+
+# -- rings ---------------------------------------------------------------------------------------------------------
+
+
+def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan) -> Iterator[Loop]:
+    """Pipelined loops that can be rings, among statements whose surroundings a producer can follow."""
+    for statement in body:
+        if isinstance(statement, Conditional):
+            inside = [item for item in walk((statement,)) if isinstance(item, Loop) and item.kind == "pipelined"]
+            if loads(statement.condition):
+                for loop in inside:
+                    _note(program, plan, loop, "it stands under a condition that reads a tile")
+                continue
+            yield from _rings(program, statement.then, plan)
+            yield from _rings(program, statement.otherwise, plan)
+        elif isinstance(statement, Loop) and statement.kind != "pipelined":
+            if not loads(statement.extent) and not loads(statement.start):
+                yield from _rings(program, statement.body, plan)
+        elif isinstance(statement, Loop):
+            reason = _no_ring(program, statement, plan)
+            if reason is None:
+                yield statement
+            else:
+                _note(program, plan, statement, reason)
+
+
+def _note(program: TileProgram, plan: HopperPlan, loop: Loop, reason: str) -> None:
+    plan.notes.append(f"{program.operations[loop.operation].label}: no producer warp group: {reason}")
+
+
+def _no_ring(program: TileProgram, loop: Loop, plan: HopperPlan) -> str | None:
+    """Why a pipelined loop is no ring; None: it is."""
+    if loop.stages < 2:
+        return "it has one stage"
+    if loads(loop.extent) or loads(loop.start):
+        return "its length is read from a tile"
+    copies = [item for item in loop.body if isinstance(item, Copy) and can_run_ahead(program, loop, item)]
+    if not copies:
+        return "none of its copies can run ahead"
+    tiles = {copy.target.buffer.name for copy in copies}
+    products = [item for item in walk(loop.body) if isinstance(item, Gemm) and item.operation in plan.gemms]
+    if not any({item.a.buffer.name, item.b.buffer.name} & tiles for item in products):
+        return "no product of warp groups reads its tiles"
+    everywhere = [buffer for statement in walk(program.body) for buffer in written(statement)]
+    for copy in copies:
+        source = copy.source.buffer
+        if any(source is buffer for buffer in everywhere):
+            return f"the kernel writes {source.name}, from which it copies"
+        reason = no_boxes(copy.source, copy.target, plan.shared)
+        if reason is not None:
+            return reason
+    return None
+
+
+def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> str | None:
+    """Why the tensor memory accelerator cannot move a whole tile from or to a region of a tensor; None: it can."""
+    name, size = tensor.buffer.name, dtype_bytes(tensor.buffer.dtype)
+    if tensor.buffer.dtype != tile.buffer.dtype:
+        return f"{name} and {tile.buffer.name} have different types"
+    if not _whole(tile):
+        return f"{tile.buffer.name} is filled in parts"
+    if tensor.buffer.shape[-1] * size % ROW_BYTES:
+        return f"rows of {name} are {tensor.buffer.shape[-1] * size} bytes long, no multiple of {ROW_BYTES}"
+    if len(tensor.buffer.shape) > MOST_DIMENSIONS:
+        return f"{name} has more than {MOST_DIMENSIONS} dimensions"
+    if tensor.extents[-1] != tile.buffer.shape[-1] or tensor.extents[-1] == 1:
+        return f"rows of {tile.buffer.name} do not run along rows of {name}"
+    if any(extent > MOST_BOX_EXTENT for extent in tensor.extents[:-1]):
+        return f"more than {MOST_BOX_EXTENT} rows of {name} at once"
+    layout = shared.get(tile.buffer.name) or SharedLayout.plain(tile.buffer.shape, size)
+    if layout.panel > MOST_BOX_EXTENT or layout.panel * size % ROW_BYTES or layout.row_stride != layout.panel:
+        return f"rows of {tile.buffer.name} are no boxes"
+    return None
