@@ -31,6 +31,7 @@ from tilelang_min.transform.hopper import HopperOptions, plan_hopper
 from tilelang_min.transform.layouts import choose_layouts
 from tilelang_min.transform.pipeline import pipeline
 from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
+from tilelang_min.transform.tma_stores import stage_stores
 
 _GENERATORS = {
     "cuda": "tilelang_min.codegen.nvidia",
@@ -61,7 +62,11 @@ class Stopwatch:
 
 
 def thread_program(
-    kernel: PrimFunc | TileProgram, target: Target, watch: Stopwatch | None = None, *, hopper: HopperOptions | None = None
+    kernel: PrimFunc | TileProgram,
+    target: Target,
+    watch: Stopwatch | None = None,
+    *,
+    hopper: HopperOptions | None = None,
 ) -> tuple[TileProgram, Layouts | None, ThreadProgram]:
     """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
     watch = watch or Stopwatch()
@@ -77,11 +82,13 @@ def thread_program(
             program = pipeline(program, target)
         else:
             program = fragment_reductions(program)
-            plan = plan_hopper(program, target, hopper or HopperOptions.of(HOPPER_DEFAULT))
+            choices = hopper or HopperOptions.of(HOPPER_DEFAULT)
+            plan = plan_hopper(program, target, choices)
             program = pipeline(program, target, plan)
             check_resources(program, target)
             layouts = choose_layouts(program, target, plan)
             program = insert_barriers(exchange_reductions(program, layouts, target))
+            program = stage_stores(program, layouts, target, allowed=choices.tma)
             check_resources(program, target, layouts.shared)
     _dump("after transforms", lambda: describe(program))
     if layouts is not None and target.kind == "cuda":

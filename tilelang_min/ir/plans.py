@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
+from tilelang_min.ir.nodes import Buffer
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
@@ -36,13 +37,23 @@ def ldmatrix_brings(dtype: str, along_k: bool) -> bool:
     return size == 2 or (size < 8 and along_k)
 
 
+@dataclass(frozen=True)
+class StagedStore:
+    """A copy from a fragment to a tensor goes through ``tile``, ``columns`` at a time; its rows are 64 for each copy of each warp
+    group."""
+
+    tile: Buffer
+    columns: int
+
+
 @dataclass
 class HopperPlan:
     """What is carried out by Hopper's instructions.
 
     ``gemms`` by operation id and ``shared`` by tile; ``loops``: operations of the pipelined loops that become rings, filled by a
     producer.  ``persistent``: as many blocks as there are units go through all tiles of the grid, in the order that ``panel``
-    gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``notes`` say what was decided against, and why, for people.
+    gives (as TileProgram's).  ``cluster``: blocks that share loads.
+    ``stores``, by ``id()`` of the statement: copies to tensors that go through a staging tile.  ``notes`` say what was decided against, and why, for people.
     """
 
     gemms: dict[int, GemmPlan] = field(default_factory=dict)
@@ -51,6 +62,7 @@ class HopperPlan:
     persistent: bool = False
     panel: tuple[int, str] | None = None
     cluster: int = 1
+    stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -63,6 +75,9 @@ class HopperPlan:
         chosen = [f"operation {number}: {plan.kind}, {plan.layout.describe()}" for number, plan in self.gemms.items()]
         chosen += [f"tile {name}: {layout.describe()}" for name, layout in self.shared.items()]
         chosen += [f"loop {number}: a ring, filled by a producer warp group" for number in sorted(self.loops)]
+        chosen += [
+            f"a copy by way of {store.tile.name}, {store.columns} columns at a time" for store in self.stores.values()
+        ]
         if self.persistent:
             chosen.append("persistent blocks")
         if self.cluster > 1:

@@ -49,6 +49,8 @@ class Context:
         self.block: Any = None  # number of a persistent block
         self.rings: Any = None  # the consumers' rings, while their work is lowered
         self.consumers: int | None = None  # threads that meet at barriers, where not all of the block do
+        self.maps: Any = None  # tensor maps that were asked for
+        self.stored = False  # whether tiles leave by the copy engine
         self.fences = False  # whether barriers must show ordinary stores to the copy engine and to warp group products
         self.analyzer = Analyzer()
         self._blocks: list[list[Any]] = [[]]
@@ -72,6 +74,11 @@ class Context:
         if self._marked[-1] != operation:
             self.emit(tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, operation)))
             self._marked[-1] = operation
+
+    @property
+    def marked(self) -> int:
+        """The operation that statements belong to now."""
+        return self._marked[-1] or 0
 
     def inherit(self, operation: int) -> None:
         """Say that ``operation`` is still the marked one: the marker before this place holds, and none need be written."""

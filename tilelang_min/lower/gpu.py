@@ -38,6 +38,7 @@ from tilelang_min.lower.raster import in_panels, tile_of
 from tilelang_min.lower.reduce import lower_reduce
 from tilelang_min.lower.rings import consume
 from tilelang_min.lower.tma import TensorMaps
+from tilelang_min.lower.tma_store import finish_stores, store_fragment
 from tilelang_min.lower.warp_groups import lower_roles, needs_fences
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
@@ -60,6 +61,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
             context.storage[buffer.name] = context.registers(buffer.name, buffer.tvm_dtype, buffer.elements)
     context.mark(0)
     plan, maps, threads = layouts.hopper, TensorMaps(context), program.threads
+    context.maps = maps
     context.fences = needs_fences(program, layouts)
     panel = plan.panel or program.panel
     if plan.specialised:
@@ -71,6 +73,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         lower_roles(context, layouts, maps, _block, tiles)
     else:
         _block(context, layouts, program.body)
+        finish_stores(context)
     body = sequence([*context.allocations, *context.take()])
     launched = program.block_variables
     if plan.persistent:
@@ -103,9 +106,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     )
 
 
-def _rasterised(
-    context: Context, body: Any, panel: tuple[int, str]
-) -> tuple[tuple[Any, Any, Any], Any]:
+def _rasterised(context: Context, body: Any, panel: tuple[int, str]) -> tuple[tuple[Any, Any, Any], Any]:
     """The variables that are launched, and the body in terms of them."""
     bx, by, bz = context.program.block_variables
     gx, gy, _ = context.program.grid
@@ -128,6 +129,8 @@ def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]
 def _statement(context: Context, layouts: Layouts, statement: Statement) -> None:
     if isinstance(statement, RingLoop):
         consume(context, context.rings, layouts, statement, _block)
+    elif isinstance(statement, Copy) and id(statement) in layouts.hopper.stores:
+        store_fragment(context, context.maps, layouts, statement)
     elif isinstance(statement, (Copy, Fill, Parallel)):
         lower_nest(context, layouts, statement)
     elif isinstance(statement, Gemm):

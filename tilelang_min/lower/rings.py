@@ -54,7 +54,8 @@ class Rings:
         for loop in loops:
             name = f"{role}_{{}}" if len(loops) == 1 else f"{role}_{loop.variable.name}_{{}}"
             self.states[loop.operation] = _State(
-                context.registers(name.format("stage"), "int32", 1), context.registers(name.format("parity"), "int32", 1)
+                context.registers(name.format("stage"), "int32", 1),
+                context.registers(name.format("parity"), "int32", 1),
             )
         self.ready = context.registers(f"{role}_ready", "uint32", 1)
 
@@ -148,9 +149,7 @@ def _fill(context: Context, rings: Rings, maps: TensorMaps, loop: RingLoop, rena
     rings.wait(loop, _empty(context, ring, stage))
     total = sum(tile_bytes(context, copy.target.buffer) for copy in ring.loads)
     full = _full(context, ring, stage)
-    context.emit(
-        tirx.Evaluate(ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full, tirx.IntImm("uint32", total)))
-    )
+    context.emit(tirx.Evaluate(ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full, tirx.IntImm("uint32", total))))
     for copy in ring.loads:
         context.mark(copy.operation)
         offsets = tuple(substitute(item, renamed) for item in copy.source.offsets)
@@ -194,9 +193,7 @@ def consume(
             context.mark(loop.operation)
             _release(context, ring, ring.stage)
         rings.step(loop, ring.stage)
-    context.emit(
-        tirx.For(loop.variable, index(loop.start), index(loop.extent), tirx.ForKind.SERIAL, sequence(body))
-    )
+    context.emit(tirx.For(loop.variable, index(loop.start), index(loop.extent), tirx.ForKind.SERIAL, sequence(body)))
     context.mark(loop.operation)
     if ring.late:
         wait_products(context, 0)

@@ -29,6 +29,7 @@ from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.rings import Pairs, Rings, initialise, produce, ring_loops
 from tilelang_min.lower.tma import TensorMaps
+from tilelang_min.lower.tma_store import finish_stores
 from tilelang_min.targets.wgmma import GROUP_THREADS
 
 _PRODUCER_REGISTERS = 40
@@ -65,11 +66,12 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
 
         def work(renamed: Pairs) -> None:
             block(context, layouts, program.body)
-            if tiles is not None and _shares(context):
+            if tiles is not None and _shares(context, layouts):
                 context.mark(0)
                 context.barrier()
 
         _for_tiles(context, tiles, work, fresh=False)
+        finish_stores(context)
         context.rings, context.consumers = None, None
     group = tirx.floordiv(context.thread, GROUP_THREADS)
     condition = tirx.EQ(group, consumers // GROUP_THREADS)
@@ -79,7 +81,9 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
 def needs_fences(program: TileProgram, layouts: Layouts) -> bool:
     """Whether products of warp groups read tiles that ordinary stores write: those of no ring."""
     own = {copy.target.buffer.name for loop in ring_loops(program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
-    products = [item for item in walk(program.body) if isinstance(item, Gemm) and layouts.gemms[item.operation].kind == "wgmma"]
+    products = [
+        item for item in walk(program.body) if isinstance(item, Gemm) and layouts.gemms[item.operation].kind == "wgmma"
+    ]
     return any(region.buffer.name not in own for item in products for region in (item.a, item.b))
 
 
@@ -91,10 +95,11 @@ def _initialised(context: Context, loops: list[Any], consumers: int) -> Any:
     return sequence(body)
 
 
-def _shares(context: Context) -> bool:
-    """Whether there are tiles, other than those of rings, that the next turn of a persistent block writes again."""
+def _shares(context: Context, layouts: Layouts) -> bool:
+    """Whether there are tiles, other than those of rings and stores, that the next turn of a persistent block writes again."""
     own = {copy.target.buffer.name for loop in ring_loops(context.program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
     own |= {loop.ring.barriers.name for loop in ring_loops(context.program.body)}  # type: ignore[union-attr]
+    own |= {store.tile.name for store in layouts.hopper.stores.values()}
     return any(buffer.scope == "shared" and buffer.name not in own for buffer in context.program.buffers)
 
 
@@ -130,9 +135,7 @@ def _for_tiles(context: Context, tiles: Tiles | None, body: Callable[[Pairs], No
         tile = tirx.Var(context.fresh("tile"), "int32")
         bind_range(context.analyzer, tile, 0, count)
         context.emit(tirx.Bind(tile, context.block + turn * blocks))
-        for variable, extent, value in zip(
-            program.block_variables, program.grid, tiles(context, tile), strict=True
-        ):
+        for variable, extent, value in zip(program.block_variables, program.grid, tiles(context, tile), strict=True):
             name = variable
             if fresh:
                 name = tirx.Var(context.fresh(f"{variable.name}_ahead"), "int32")

@@ -165,9 +165,7 @@ def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> Warpgrou
         if gemm.m % (rows_of_groups * ROWS) or gemm.n % columns_of_groups:
             continue
         width = gemm.n // columns_of_groups
-        fitting = (
-            each for each in product.columns() if width % each == 0 and (gemm.transpose_b or each % panel == 0)
-        )
+        fitting = (each for each in product.columns() if width % each == 0 and (gemm.transpose_b or each % panel == 0))
         columns = next(fitting, None)
         if columns is not None:
             tiles = (gemm.m // (rows_of_groups * ROWS), width // columns)

@@ -111,7 +111,9 @@ class _Expansion:
         extent = as_int(simplify(loop.extent))
         count = loop.stages if extent is None else min(loop.stages, max(1, extent))
         if loop.operation in self.hopper.loops:
-            count = loop.stages  # a producer may be ahead of the end of the loop, in the next tile of a persistent block
+            count = (
+                loop.stages
+            )  # a producer may be ahead of the end of the loop, in the next tile of a persistent block
         if self.target.kind == "cpu" or count < 2:
             return (serial,)
         ahead = [item for item in loop.body if isinstance(item, Copy) and can_run_ahead(self.program, loop, item)]
