@@ -16,8 +16,9 @@ from tilelang_min.program.dtypes import dtype_bytes
 class GemmPlan:
     """How one matrix product is carried out.
 
-    ``kind``: ``wgmma`` (warp groups), ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain`` (FMA, element by element).
-    ``instruction`` is the target's WarpgroupProduct or MatrixInstruction for the first three.  ``k_pack`` is how many MFMAs share one wide read of A.
+    ``kind``: ``wgmma`` (warp groups), ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain``
+    (FMA, element by element).  ``instruction`` is the target's WarpgroupProduct or MatrixInstruction for the first three.
+    ``k_pack`` is how many MFMAs share one wide read of A.
     ``note`` says why a slower kind was taken, for people.
     """
 
@@ -52,8 +53,8 @@ class HopperPlan:
 
     ``gemms`` by operation id and ``shared`` by tile; ``loops``: operations of the pipelined loops that become rings, filled by a
     producer.  ``persistent``: as many blocks as there are units go through all tiles of the grid, in the order that ``panel``
-    gives (as TileProgram's).  ``cluster``: blocks that share loads.
-    ``stores``, by ``id()`` of the statement: copies to tensors that go through a staging tile.  ``notes`` say what was decided against, and why, for people.
+    gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``stores``, by ``id()`` of the statement: copies to tensors
+    that go through a staging tile.  ``notes`` say what was decided against, and why, for people.
     """
 
     gemms: dict[int, GemmPlan] = field(default_factory=dict)

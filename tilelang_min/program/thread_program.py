@@ -88,9 +88,9 @@ class ThreadProgram:
 
     ``function`` is a ``tvm.tirx.PrimFunc``; its parameters are pointers named as ``parameters`` (GPU), behind them the maps
     named as ``tensor_maps`` (NVIDIA), or pointers and two int32 ``block_begin``, ``block_end`` (CPU).  ``cluster`` is how many
-    blocks, in each direction, start together and see one another's shared memory.  ``consumer_threads``: those that the author asked for, where a warp group behind
-    them only brings tiles (None: there is none).  ``docs/architecture.md`` lists the node
-    kinds it may hold.
+    blocks, in each direction, start together and see one another's shared memory.
+    ``consumer_threads``: those that the author asked for, where a warp group behind them only brings tiles (None: there is none).
+    ``docs/architecture.md`` lists the node kinds it may hold.
     """
 
     name: str

@@ -82,7 +82,8 @@ def pipeline(program: TileProgram, target: Target, hopper: HopperPlan | None = N
 
 
 class _Expansion:
-    """``stages`` by name of the tile; ``registers`` are fragments that copies without cp.async go through, and barriers of rings."""
+    """``stages`` by name of the tile; ``registers`` are fragments that copies without cp.async go through,
+    and barriers of rings."""
 
     def __init__(self, program: TileProgram, target: Target, hopper: HopperPlan) -> None:
         self.program = program

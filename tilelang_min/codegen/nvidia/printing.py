@@ -117,7 +117,7 @@ def _fold_constants(module: Any) -> Any:
 
 
 def _mark_rolled_loops(module: Any) -> Any:
-    """:data:`ROLLED` in front of every serial loop that waits for barriers: NVRTC would unroll a short one, with all that is in it."""
+    """:data:`ROLLED` in front of every serial loop that waits for barriers: NVRTC would unroll a short one, with all in it."""
     from tvm.ir import Call
     from tvm.tirx import Evaluate, For, ForKind, SeqStmt, call_extern
     from tvm_ffi import structural_map, structural_walk
