@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.errors import LaunchError
-from tilelang_min.program import KernelMetadata, Listing, Parameter, ThreadProgram, TileOperation
+from tilelang_min.program import KernelMetadata, Listing, Parameter, TensorMap, ThreadProgram, TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
 from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
@@ -211,6 +211,23 @@ class Kernel:
             shared=self.bundle.shared,
             shared_bytes_dynamic=record["launch"]["shared_bytes_dynamic"],
             operations=tuple(self.operations),
+            tensor_maps=self.tensor_maps,
+            cluster=self.cluster,
+            consumer_threads=record.get("consumer_threads"),
+        )
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks, in each direction, that start together."""
+        x, y, z = self.bundle.record["launch"].get("cluster", (1, 1, 1))
+        return x, y, z
+
+    @property
+    def tensor_maps(self) -> tuple[TensorMap, ...]:
+        """The tensor maps that a launch makes from its arguments, in the order of the kernel's parameters."""
+        return tuple(
+            TensorMap(**{**item, "shape": tuple(item["shape"]), "box": tuple(item["box"])})
+            for item in self.bundle.record["launch"].get("tensor_maps", ())
         )
 
     @cached_property

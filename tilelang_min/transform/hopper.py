@@ -32,8 +32,8 @@ from tilelang_min.ir.plans import GemmPlan, HopperPlan
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.program.tensor_maps import MOST_BOX_EXTENT, MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target
-from tilelang_min.targets.tma import MOST_BOX_EXTENT, MOST_DIMENSIONS, ROW_BYTES
 from tilelang_min.targets.wgmma import GROUP_THREADS, OPERAND_BYTES, ROWS, WarpgroupProduct, warpgroup_products
 from tilelang_min.transform.pipeline import can_run_ahead
 
@@ -245,8 +245,8 @@ def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> s
         return f"{name} and {tile.buffer.name} have different types"
     if not _whole(tile):
         return f"{tile.buffer.name} is filled in parts"
-    if tensor.buffer.shape[-1] * size % ROW_BYTES:
-        return f"rows of {name} are {tensor.buffer.shape[-1] * size} bytes long, no multiple of {ROW_BYTES}"
+    if tensor.buffer.shape[-1] * size % UNIT_BYTES:
+        return f"rows of {name} are {tensor.buffer.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
     if len(tensor.buffer.shape) > MOST_DIMENSIONS:
         return f"{name} has more than {MOST_DIMENSIONS} dimensions"
     if tensor.extents[-1] != tile.buffer.shape[-1] or tensor.extents[-1] == 1:
@@ -254,6 +254,6 @@ def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> s
     if any(extent > MOST_BOX_EXTENT for extent in tensor.extents[:-1]):
         return f"more than {MOST_BOX_EXTENT} rows of {name} at once"
     layout = shared.get(tile.buffer.name) or SharedLayout.plain(tile.buffer.shape, size)
-    if layout.panel > MOST_BOX_EXTENT or layout.panel * size % ROW_BYTES or layout.row_stride != layout.panel:
+    if layout.panel > MOST_BOX_EXTENT or layout.panel * size % UNIT_BYTES or layout.row_stride != layout.panel:
         return f"rows of {tile.buffer.name} are no boxes"
     return None

@@ -21,8 +21,8 @@ from tilelang_min.ir.plans import Layouts, StagedStore
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.program.tensor_maps import MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target
-from tilelang_min.targets.tma import MOST_DIMENSIONS, ROW_BYTES
 from tilelang_min.targets.wgmma import ROWS
 
 _MOST_COPIES = 2
@@ -75,8 +75,8 @@ def _no_store(program: TileProgram, copy: Copy, layout: WarpgroupLayout) -> str 
         return f"it writes a part of {copy.source.buffer.name}"
     if size not in (2, 4):
         return f"elements of {tensor.name} have {size} bytes"
-    if tensor.shape[-1] * size % ROW_BYTES:
-        return f"rows of {tensor.name} are {tensor.shape[-1] * size} bytes long, no multiple of {ROW_BYTES}"
+    if tensor.shape[-1] * size % UNIT_BYTES:
+        return f"rows of {tensor.name} are {tensor.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
     if len(tensor.shape) > MOST_DIMENSIONS:
         return f"{tensor.name} has more than {MOST_DIMENSIONS} dimensions"
     if copy.target.tile_extents != layout.shape or copy.target.extents[-1] != layout.shape[-1]:
