@@ -28,7 +28,9 @@ from tilelang_min.ir.nodes import (
 )
 from tilelang_min.ir.vectors import Nest, nest_of
 from tilelang_min.lower.context import Context, both, sequence
+from tilelang_min.lower.forward_cpu import forwarded
 from tilelang_min.lower.gemm_cpu import lower_gemm
+from tilelang_min.lower.prefetch_cpu import Stream, product_of, streams_of
 from tilelang_min.lower.reduce_cpu import lower_reduce
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
@@ -36,7 +38,7 @@ from tilelang_min.targets import Target
 
 def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     """The thread program of ``program`` for a CPU."""
-    context = Context(program, target)
+    context = _CpuContext(program, target)
     pointers, declarations = context.parameters()
     for buffer in program.buffers:
         flat = tirx.decl_buffer(
@@ -46,11 +48,13 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
         context.storage[buffer.name] = flat
     begin, end, block = (tirx.Var(name, "int32") for name in ("block_begin", "block_end", "block"))
     context.mark(0)
+    gx, gy, gz = program.grid
+    following = tirx.Min(block + 1, index(gx * gy * gz - 1))
+    context.next_block = _places(following, gx, gy)
     _block(context, program.body)
-    gx, gy, _ = program.grid
-    places = (block % gx, block // gx % gy, block // (gx * gy))
     indices = [
-        tirx.Bind(variable, index(place)) for variable, place in zip(program.block_variables, places, strict=True)
+        tirx.Bind(variable, index(place))
+        for variable, place in zip(program.block_variables, _places(block, gx, gy), strict=True)
     ]
     body = tirx.For(block, begin, end - begin, tirx.ForKind.SERIAL, sequence([*indices, *context.take()]))
     function = tirx.PrimFunc([*pointers, begin, end], sequence([*declarations, *context.allocations, body]))
@@ -68,17 +72,35 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     )
 
 
-def _block(context: Context, statements: tuple[Statement, ...]) -> None:
+class _CpuContext(Context):
+    """State of one lowering for a CPU, with what products fetch while they run."""
+
+    def __init__(self, program: TileProgram, target: Target) -> None:
+        super().__init__(program, target)
+        self.next_block: tuple[Expr, Expr, Expr] = (0, 0, 0)
+        self.ahead: dict[int, list[Stream]] = {}
+        self.copies: dict[str, Copy] = {}
+
+
+def _places(block: Expr, gx: int, gy: int) -> tuple[Expr, Expr, Expr]:
+    """(x, y, z) of a linear block number."""
+    return block % gx, block // gx % gy, block // (gx * gy)
+
+
+def _block(context: _CpuContext, statements: tuple[Statement, ...]) -> None:
+    copies = forwarded(context, statements)
+    context.copies.update(copies)  # a tile has one copy, or it is not forwarded
     for statement in statements:
-        _statement(context, statement)
+        if statement not in copies.values():
+            _statement(context, statement)
 
 
-def _statement(context: Context, statement: Statement) -> None:
+def _statement(context: _CpuContext, statement: Statement) -> None:
     context.mark(statement.operation)
     if isinstance(statement, (Copy, Fill, Parallel)):
         _nest(context, statement)
     elif isinstance(statement, Gemm):
-        lower_gemm(context, statement)
+        lower_gemm(context, statement, context.copies, context.ahead.get(id(statement), ()))
     elif isinstance(statement, Reduce):
         lower_reduce(context, statement)
     elif isinstance(statement, Assign):
@@ -88,6 +110,10 @@ def _statement(context: Context, statement: Statement) -> None:
         unroll = statement.kind == "unroll" and extent is not None and extent <= 64
         with context.nested() as body:
             context.mark(statement.operation)
+            product = product_of(statement)
+            if product is not None and extent != 1:
+                block = (context.program.block_variables, context.next_block)
+                context.ahead[id(product)] = streams_of(context, statement, block)
             _block(context, statement.body)
         kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
         context.emit(

@@ -221,7 +221,7 @@ class _Reader:
         call = self.expression(node.value)
         if call.kind == "call" and call.value == "tirx.call_extern" and call.args[0].value == OPERATION_MARKER:
             return Statement("marker", operation=int(call.args[1].value))
-        if call.kind == "const":
+        if call.kind == "const" or (call.kind == "call" and call.value == "llvm.prefetch"):  # changes nothing
             return Statement("sequence")
         return Statement("effect", args=(call,))
 

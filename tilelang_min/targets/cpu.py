@@ -27,6 +27,12 @@ ARCHITECTURES = tuple(_FLAGS)
 
 TILE_BYTES = 1024 * 1024
 
+LINE_BYTES = 64
+"""A cache line of every x86-64 processor."""
+
+PANEL_BYTES = 32 * 1024
+"""What should stay in the first data cache while it is used over and over: these have 32 to 48 KiB."""
+
 
 def detect(cpuinfo: str | None = None) -> str:
     """The highest level that the machine's first processor has; ``cpuinfo`` is the text of ``/proc/cpuinfo``.

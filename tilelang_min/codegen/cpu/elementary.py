@@ -41,12 +41,12 @@ def rewrite_calls(function: Any) -> Any:
         room, _, name = operator.partition(".")
         if room not in ("tirx", "prim") or name in _PLAIN:
             return call
-        dtype = str(call.ty.dtype)
         if name not in _FUNCTIONS and name not in _NATIVE:
             if name in _UNAVAILABLE:
                 remedy = f"use one of {', '.join(sorted((*_FUNCTIONS, *_NATIVE)))}"
                 problems.append(CodegenError(f"the function {name} is not available on the CPU", remedy=remedy))
             return call
+        dtype = str(call.ty.dtype)
         base, _, lanes = dtype.partition("x")
         if not base.startswith(("float", "bfloat")):
             return call

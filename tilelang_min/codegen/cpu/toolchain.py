@@ -56,6 +56,7 @@ def build_shared_object(text: str, symbol: str, *, level: int = 3) -> tuple[byte
         Path(source).write_text(text, encoding="utf-8")
         start = time.perf_counter()
         compile_line = ["clang", "-x", "ir", "--target=x86_64-linux-gnu", f"-O{level}", "-ffp-contract=fast", "-fPIC"]
+        compile_line.append("-fno-slp-vectorize")  # vectors are explicit; address arithmetic in vectors costs more
         compile_line += ["-fstack-size-section", "-c", source, "-o", middle]
         log = _run(compile_line, f"clang refused the LLVM text of kernel {symbol}", folder)
         seconds["clang"] = time.perf_counter() - start
