@@ -223,3 +223,124 @@ def ring_gemm(
 
 def reference(a: Any, b: Any) -> Any:
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+
+
+def single_product(
+    dtype: str,
+    other: str = "",
+    *,
+    n: int = 16,
+    swizzle: int = 128,
+    result: str = "f32",
+    a_major: str = "k",
+    b_major: str = "k",
+    registers: bool = False,
+    accumulate: Any = True,
+    early: bool = False,
+    sign: int = 1,
+) -> ThreadProgram:
+    """D[64, n] = A[64, k] B[n, k]^T (+ D) of one warp group, k as many elements as 128 bytes hold.
+
+    ``a_major`` and ``b_major``: ``k`` (the tensor is (64, k)) or ``mn`` ((k, 64)).  D starts as 2.  Operations: 1 set up, 2 loads,
+    3 product, 4 result.
+    """
+    other = other or dtype
+    size = BYTES[dtype]
+    k, step = 128 // size, 32 // size
+    b = Hopper(128)
+    b.parameter("A", dtype, (64, k) if a_major == "k" else (k, 64))
+    b.parameter("B", other, (n, k) if b_major == "k" else (k, n))
+    kind = {"f32": "float32", "s32": "int32", "f16": "float16"}[result]
+    out = b.parameter("D", kind, (64, n), "out")
+    bars = b.tile("barriers", "uint64", 1, 128)
+    word = "float32" if result == "f32" else "uint32"
+    count = n // 2 if result != "f16" else n // 4
+    acc, ok, frag, pair = (
+        local("acc", count, word),
+        local("ok", 1, "uint32"),
+        local("frag", 4, "uint32"),
+        local("pair", 1, "uint32"),
+    )
+    tx, z, r = b.tx, var("z"), var("r")
+    wide = swizzle or 16  # bytes of the rows of a box
+    loads: list[Any] = []
+
+    def bring(name: str, major: str, extent: int) -> tuple[Any, Any]:
+        """Loads a tile in boxes of ``wide`` bytes; returns it and the descriptor of a step along k."""
+        kind = dtype if name == "A" else other
+        tile = b.tile(f"{name}_shared", kind, extent * k)
+        columns, rows = (k, extent) if major == "k" else (extent, k)
+        box = b.tensor_map(name, (rows, wide // size), swizzle)
+        for part in range(columns * size // wide):
+            loads.append(box_load(box, tile, part * rows * (wide // size), [part * (wide // size), 0], bars, 0))
+        panel = rows * wide
+
+        def bits(at: int) -> Any:
+            byte = at * 32
+            if major == "k" and swizzle:
+                start, leading, stride = byte // wide * panel + byte % wide, 16, 8 * wide
+            elif major == "k":
+                start, leading, stride = byte // 16 * panel, panel, 128
+            elif swizzle:
+                start, leading, stride = at * 16 * wide, panel, 8 * wide
+            else:
+                start, leading, stride = at * 16 * wide, 128, panel
+            return descriptor(tile, start // size, leading, stride, swizzle)
+
+        return tile, bits
+
+    _, b_bits = bring("B", b_major, n)
+    a_buffer = b.buffers[0]
+    body: list[Any] = []
+    if not registers:
+        _, a_bits = bring("A", a_major, 64)
+    name = f"wgmma.mma_async.sync.aligned.m64n{n}k{step}.{result}.{WORDS[dtype]}.{WORDS[other]}"
+    floats = result != "s32"
+    turned = dtype in ("float16", "bfloat16")
+    for at in range(k // step):
+        operands: list[Any] = [acc[i] for i in range(count)]
+        if registers:
+            body.append(mark(2))
+            words = step // 8 if size < 4 else 1  # elements of a register
+            for i in range(4):
+                row = tx // 32 * 16 + tx % 32 // 4 + i % 2 * 8
+                column = at * step + tx % 4 * words + i // 2 * 4 * words
+                value = load(a_buffer, row * k + column, words)
+                body.append(store(frag, tirx.reinterpret("uint32", value), i))
+            body += [mark(3), fence()]
+            operands += [*(frag[i] for i in range(4)), b_bits(at)]
+        else:
+            operands += [a_bits(at), b_bits(at)]
+        operands.append(accumulate)
+        operands += [sign, 1] if floats else []
+        operands += ([] if registers else [int(a_major == "mn")]) + [int(b_major == "mn")] if turned else []
+        body.append(instruction(name, *operands))
+        if registers:
+            body += [commit_product(), wait_product()]
+    if not early:
+        body += [commit_product(), wait_product()]
+    two = {"f32": tirx.FloatImm("float32", 2.0), "s32": u32(2), "f16": u32(0x40004000)}[result]
+    row = tx // 32 * 16 + tx % 32 // 4 + r % 2 * 8
+    column = r // 2 * 8 + tx % 4 * 2
+    if result == "f32":
+        write = store(out, load(acc, r * 2, 2), row * n + column, 2)
+    elif result == "s32":
+        write = store(out, tirx.reinterpret("int32x2", load(acc, r * 2, 2)), row * n + column, 2)
+    else:
+        write = store(out, tirx.reinterpret("float16x2", acc[r]), row * n + column, 2)
+    size_loaded = n * 128 + (0 if registers else 64 * 128)
+    return b.program(
+        mark(1),
+        when(tx == 0, init(bars, 0, 1), fence_init()),
+        tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")),
+        loop(z, count, store(acc, two, z), unroll=True),
+        mark(2),
+        when(tx == 0, expect(bars, 0, size_loaded), *loads),
+        await_phase(bars, 0, 0, ok),
+        mark(3),
+        fence(),
+        *body,
+        mark(4),
+        loop(r, n // 4, write, unroll=True),
+        locals=[acc, ok, frag, pair],
+    )
