@@ -75,7 +75,7 @@ def test_phases() -> None:
     simulate(phases(1, (0, 0)), {"B": np.zeros(4, np.float32)})
     with pytest.raises(SimulationError, match=r"deadlock.*waits: for parity 1, and phase 1 .* has 0 of 1 arrivals"):
         simulate(phases(1, (0, 1)), {"B": np.zeros(4, np.float32)})
-    with pytest.raises(SimulationError, match="initialises the mbarrier at byte 0 of barriers .* again"):
+    with pytest.raises(SimulationError, match=r"initialises the mbarrier at byte 0 of barriers .* again"):
         simulate(phases(1, (0,), init_twice=True), {"B": np.zeros(4, np.float32)})
     with pytest.raises(SimulationError, match="phases 0 and 1 end while it waits"):
         simulate(phases(2, (0,)), {"B": np.zeros(4, np.float32)})
@@ -239,5 +239,5 @@ def test_one_block_waits_for_a_bulk_copy_of_another_size() -> None:
         *(mark(1), when(tx == 0, init(bars, 0, 1), fence_init()), SYNC, mark(2)),
         when(tx == 0, expect(bars, 0, 2048), box_load(a_map, tile, 0, [0, 0], bars, 0)),
     )
-    with pytest.raises(SimulationError, match="the kernel ends while phase 0 .* expects 2048 bytes .* brought 1024"):
+    with pytest.raises(SimulationError, match=r"the kernel ends while phase 0 .* expects 2048 bytes .* brought 1024"):
         simulate(program, {"A": np.zeros((8, 32), np.float32)})
