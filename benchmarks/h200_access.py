@@ -1,6 +1,7 @@
 """Measure what Nsight Compute counts for single warp-wide accesses on a GPU: the data behind ``tilelang_min.access``.
 
     python benchmarks/h200_access.py prepare DIR [--seed N] [--scale N]   # kernels and patterns; needs NVRTC, no GPU
+                                            [--kinds RE]                  # atomics: "red.*", data of the same tests
     python benchmarks/h200_access.py measure DIR OUT                      # needs a GPU, cuda-bindings and ncu
     python benchmarks/h200_access.py collect DIR OUT                      # report -> counts.npz; needs ncu_report
     python benchmarks/h200_access.py select DIR OUT DATA [--every N]      # -> DATA/<kind>.json, the data of the tests
@@ -30,7 +31,15 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from h200_access_patterns import SHARED_BYTES, SOURCE_BYTES, Pattern, accesses, copies, zero_filled  # noqa: E402
+from h200_access_patterns import (  # noqa: E402
+    SHARED_BYTES,
+    SOURCE_BYTES,
+    Pattern,
+    accesses,
+    atomics,
+    copies,
+    zero_filled,
+)
 
 SITES = 512
 METRICS = (
@@ -45,6 +54,17 @@ _VECTORS = {
     4: ("u32", "%0"),
     8: ("v2.u32", "{%0, %1}"),
     16: ("v4.u32", "{%0, %1, %2, %3}"),
+}
+ATOMIC_METRICS = ("inst_executed", "thread_inst_executed")
+"""Counted as well for atomics, of which some are loops."""
+_ATOMICS = {
+    "add32": ("add.u32", 4, "mov.b32 d, %6;", "b32"),
+    "max32": ("max.s32", 4, "mov.b32 d, %6;", "b32"),
+    "add64": ("add.u64", 8, "cvt.u64.u32 d, %6;", "b64"),
+    "addf32": ("add.f32", 4, "cvt.rn.f32.s32 d, %6;", "f32"),
+    "addf64": ("add.f64", 8, "cvt.rn.f64.s32 d, %6;", "f64"),
+    "addf16x2": ("add.noftz.f16x2", 4, "mov.b32 d, 0x3c003c00;", "b32"),
+    "addbf16x2": ("add.noftz.bf16x2", 4, "mov.b32 d, 0x3f803f80;", "b32"),
 }
 _MATRICES = {1: "{%0}", 2: "{%0, %1}", 4: "{%0, %1, %2, %3}"}
 
@@ -64,6 +84,7 @@ class Probe:
     ptx: str
     form: str = "predicate"
     size: str = ""
+    before: str = ""
 
     def source(self) -> str:
         """The kernel, CUDA C++."""
@@ -76,16 +97,20 @@ class Probe:
         # ptxas drops an ldmatrix whose result nobody reads, volatile or not, and changes the order of those that are left.
         used = "sum += x + y + z + w; __syncwarp();" if self.opcode == "LDSM" else ""
         repeat = "#pragma unroll 1\n    for (int n = p.w; n > 0; --n)" if self.form == "branch" else ""
+        # Atomics that are loops end when memory has changed: it must hold numbers.
+        zero = f"for (int i = threadIdx.x; i < {SHARED_BYTES}; i += 32) ((volatile char *)tile)[i] = 0; __syncwarp();"
+        clear = zero if self.before else ""
         return f"""
 extern "C" __global__ void __launch_bounds__(32) probe_{self.kind}(const int4 *patterns, char *memory) {{
   __shared__ __align__(1024) char tile[{SHARED_BYTES}];
   unsigned base = (unsigned)__cvta_generic_to_shared(tile), sum = 0;
+  {clear}
 #pragma unroll
   for (int i = 0; i < {SITES}; ++i) {{
     unsigned x = 0, y = 0, z = 0, w = 0;
     int4 p = __ldg(patterns + 32 * i + threadIdx.x);
     {repeat}
-    asm volatile("{{ .reg .pred q, r; .reg .u32 n; setp.ne.s32 q, %7, 0; {count[self.size]} {guard}{self.ptx} }}"
+    asm volatile("{{ .reg .pred q, r; .reg .u32 n; setp.ne.s32 q, %7, 0; {count[self.size]} {self.before} {guard}{self.ptx} }}"
       : "+r"(x), "+r"(y), "+r"(z), "+r"(w) : "r"(base + p.x), "l"(memory + p.y), "r"(p.z), "r"(p.w) : "memory");
     {used}
   }}
@@ -119,6 +144,13 @@ def probes() -> dict[str, Probe]:
         shape = f"sync.aligned.m8n8.x{matrices}.shared.b16"
         made.append(Probe(f"ldsm{matrices}", "LDSM", 16, f"ldmatrix.{shape} {data}, [%4];", "all"))
         made.append(Probe(f"stsm{matrices}", "STSM", 16, f"stmatrix.{shape} [%4], {data};", "all"))
+    for name, (operation, width, before, register) in _ATOMICS.items():
+        ready = f".reg .{register} d; {before}"
+        shared, tensor = f"red.shared.{operation} [%4], d;", f"red.relaxed.gpu.global.{operation} [%5], d;"
+        made.append(Probe(f"reds_{name}", "ATOMS", width, shared, before=ready))
+        made.append(Probe(f"redg_{name}", "REDG", width, tensor, before=ready))
+        if name not in ("add32", "max32"):  # loops of a load and a compare-and-swap
+            made.append(Probe(f"redl_{name}", "LDS", width, shared, before=ready))
     return {probe.kind: probe for probe in made}
 
 
@@ -129,6 +161,8 @@ def patterns(probe: Probe, seed: int, scale: int) -> list[Pattern]:
             made = zero_filled(probe.width, seed, 4 * scale, whole=probe.size != "any")
         else:
             made = copies(probe.width, seed, 3 * scale if probe.kind == "cg16" else scale)
+    elif probe.before:
+        made = atomics(probe.width, seed, scale)
     else:
         made = accesses(probe.width, seed, 3 * scale if probe.kind in ("lds8", "lds16") else scale)
     return [pattern.all_active() for pattern in made] if probe.form == "all" else made
@@ -189,6 +223,7 @@ def measure(folder: Path, out: Path) -> int:
         return 1
     out.mkdir(parents=True, exist_ok=True)
     command = [path, "--clock-control", "none", "--cache-control", "none", "--metrics", ",".join(METRICS), "-f"]
+    command[command.index("--metrics") + 1] += "," + ",".join(ATOMIC_METRICS)
     command += ["-o", str(out / "probes"), sys.executable, __file__, "launch", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     print(done.stdout[-800:], done.stderr[-1500:], "rc", done.returncode)

@@ -225,3 +225,37 @@ def accesses(unit: int, seed: int, count: int) -> list[Pattern]:
         add("pairs in some phases masked", index[part], mask)
         add("equal all", index * 0 + index[0], mask)
     return made
+
+
+def atomics(unit: int, seed: int, count: int) -> list[Pattern]:
+    """Patterns of atomics: both sides have the same addresses, of which many lanes may share one."""
+    rng = np.random.default_rng([seed, unit, 3])
+    line = 128 // unit
+    made: list[Pattern] = []
+
+    def add(family: str, index: Ints, active: Ints | None = None) -> None:
+        made.append(make(family, unit, index, index, active))
+
+    for stride in (0, 1, 2, 3, 4, 8, 16, 31, 32, 33, 64):
+        add("stride", LANE * stride)
+    for group in (2, 4, 8, 16):
+        add("groups", LANE // group)
+        add("groups a line apart", LANE // group * line)
+        add("turns", LANE % group)
+        add("turns a line apart", LANE % group * line)
+    for _ in range(count):
+        mask = (rng.random(32) < rng.random()).astype(np.int64)
+        bins = int(rng.choice([1, 2, 3, 4, 8, 16, 32, 64, 256]))
+        apart = int(rng.choice([1, 2, line // 2, line, line + 1]))
+        add("bins", rng.integers(0, bins, 32) * apart)
+        add("bins masked", rng.integers(0, bins, 32) * apart, mask)
+        first = int(rng.integers(1, 33))
+        add("one address", np.zeros(32, np.int64) + int(rng.integers(0, 4 * line)), (first > LANE).astype(np.int64))
+        add("random", rng.integers(0, int(rng.choice([1, 2, 4, 8, 64])) * line, 32))
+        add("random masked", rng.integers(0, int(rng.choice([1, 2, 4, 8, 64])) * line, 32), mask)
+        add("permuted", rng.permutation(32) + int(rng.integers(0, line)))
+        skewed = np.minimum(rng.geometric(0.3, 32), 32) * int(rng.choice([1, line]))
+        add("skewed bins", skewed)
+        two = rng.integers(0, 2, 32) * int(rng.integers(1, 3)) * line + rng.integers(0, 2, 32)
+        add("two words of two banks", two, mask)
+    return made
