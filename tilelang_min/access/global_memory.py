@@ -14,6 +14,7 @@ from tilelang_min.errors import ShapeError, UnknownMemoryRule
 from tilelang_min.targets import GlobalTransfer, Target, resolve
 
 LOADS = ("load", "cp_async", "cp_async_bypass")
+STORES = ("store", "atomic")
 WIDTHS = (8, 16, 32, 64, 96, 128)
 
 
@@ -28,7 +29,7 @@ def global_sectors(
     """Distinct sectors that warp-wide global memory accesses touch.
 
     ``addresses``: byte addresses, integers of shape (lanes,) or (requests, lanes); ``access``: ``load``, ``store``,
-    ``cp_async`` or ``cp_async_bypass``; ``mask``: active lanes (of a copy: those that read).
+    ``atomic``, ``cp_async`` or ``cp_async_bypass``; ``mask``: active lanes (of a copy: those that read).
 
     A cp_async_bypass asks for a sector once for every sector of shared memory that it writes from it, so that
     ``destination``, its shared byte addresses, same shape, belongs to the question; without it they are taken to lie as the
@@ -44,11 +45,11 @@ def global_sectors(
     machine = resolve(target)
     transfer = machine.global_transfer
     vectors = {96} if machine.vendor == "nvidia" else set()
-    known = transfer is not None and access in (*LOADS, "store") and width_bits in set(WIDTHS) - vectors
+    known = transfer is not None and access in (*LOADS, *STORES) and width_bits in set(WIDTHS) - vectors
     if transfer is None or not known or (access == "cp_async_bypass" and width_bits != 128):
         raise UnknownMemoryRule(
             f'no counting rule is known for a global "{access}" of {width_bits} bits on {machine.name}',
-            remedy=f"known on GPUs: {', '.join((*LOADS, 'store'))} of {', '.join(map(str, WIDTHS))} bits (96: AMD only)",
+            remedy=f"known on GPUs: {', '.join((*LOADS, *STORES))} of {', '.join(map(str, WIDTHS))} bits (96: AMD only)",
         )
     requests, active = as_requests(addresses, mask, machine.warp_size)
     width = width_bits // 8
@@ -58,7 +59,7 @@ def global_sectors(
         return _bypassing(addresses, requests, active, destination, transfer)
     if destination is not None:
         raise ShapeError(f"destination with {access}", remedy="it is for cp_async_bypass on NVIDIA GPUs")
-    sector = transfer.store_bytes if access == "store" else transfer.load_bytes
+    sector = transfer.store_bytes if access in STORES else transfer.load_bytes
     first = requests // sector
     last = (requests + width - 1) // sector
     if bool(np.any((first != last) & active)):
@@ -72,7 +73,7 @@ def global_sectors(
         sectors_ideal=int(ideal.sum()),
         sector_bytes=sector,
         requests=int(np.count_nonzero(active.any(axis=1))),
-        rule="known",
+        rule="open" if access == "atomic" and machine.vendor != "nvidia" else "known",
         source=transfer.source,
         per_request=sectors,
         per_request_ideal=ideal,

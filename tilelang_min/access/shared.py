@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_min.access import copies, nvidia
+from tilelang_min.access import atomics, copies, nvidia
 from tilelang_min.access.arguments import Addresses, Mask, as_lanes, as_requests, check_alignment
 from tilelang_min.access.passes import phase_passes
 from tilelang_min.access.results import BankConflicts, Counted
 from tilelang_min.errors import ShapeError, UnknownMemoryRule
 from tilelang_min.targets import SharedPhases, Target, resolve
 
-ACCESSES = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "cp_async_bypass")
+ACCESSES = (
+    "load",
+    "store",
+    "ldmatrix",
+    "stmatrix",
+    "cp_async",
+    "cp_async_bypass",
+    "atomic",
+    "atomic_loop",
+    "atomic_loop_load",
+)
 COPIES = ("cp_async", "cp_async_bypass")
+LOOPS = ("atomic_loop", "atomic_loop_load")
 
 
 def bank_conflicts(
@@ -38,6 +49,10 @@ def bank_conflicts(
     For cp_async and cp_async_bypass, whose cost depends on both sides: ``source``, the global byte addresses, same shape
     (without them the sources are taken to lie well, and the rule is ``open``); ``reads``, lanes that read their source
     while the others fill with zeros, for the form of the instruction that has a size to read (None: the form without).
+
+    ``atomic`` is one that NVIDIA's shared memory does itself (32-bit integers); any other is a loop, of which ``atomic_loop``
+    counts the compare-and-swaps and ``atomic_loop_load`` the loads, all rounds together, ``ways`` of the former being the
+    rounds: those of a warp that no other warp disturbs.
 
     Raises :class:`UnknownMemoryRule` where no rule is known, :class:`ShapeError` for arrays that do not fit and
     :class:`SimulationError` for misaligned addresses.  Sources of the rules: ``result.source``.
@@ -78,6 +93,12 @@ def bank_conflicts(
             counted = copies.count_bypass(requests, active, origin, reading)
         told = copies.WITHOUT_SOURCE if source is None else copies.SOURCE
         return _result(counted, active, certain=source is not None, source=told)
+    if access == "atomic":
+        return _result(atomics.count_atomics(requests, active, rule), active, certain=True, source=copies.SOURCE)
+    if access in LOOPS:
+        loop = atomics.count_loops(requests, active, rule, _rule(machine, "load", width_bits))
+        counted = loop.swaps if access == "atomic_loop" else loop.loads
+        return _result(counted, active, certain=True, source=copies.SOURCE)
     return _result(nvidia.count_phases(requests, active, rule), active, certain=rule.certain, source=rule.source)
 
 
@@ -107,11 +128,11 @@ def _rule(machine: Target, access: str, width_bits: int) -> SharedPhases:
     if access == "cp_async_bypass":
         rule = machine.phases_of("cp_async", 128) if width_bits == 128 else None
     else:
-        rule = machine.phases_of(access, width_bits)
+        rule = machine.phases_of("atomic_loop" if access in LOOPS else access, width_bits)
     if rule is not None:
         return rule
     if machine.vendor == "amd":
-        verb = {"load": "ds_read", "store": "ds_write"}.get(access)
+        verb = {"load": "ds_read", "store": "ds_write", "atomic": "ds_add"}.get(access)
         instruction = f"{verb}_b{width_bits}" if verb else f"{access} of {width_bits} bits"
     else:
         instruction = f"{access} of {width_bits} bits"

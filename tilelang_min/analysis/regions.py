@@ -60,8 +60,10 @@ def read(program: TileProgram, statement: Statement) -> tuple[Buffer, ...]:
     elif isinstance(statement, Fill):
         values = [statement.value, *statement.region.offsets]
     elif isinstance(statement, Assign):
+        found = (statement.buffer,) if statement.atomic else ()
         values = [statement.value, *statement.indices]
     elif isinstance(statement, Parallel):
+        found = tuple(item.buffer for item in statement.body if item.atomic)
         values = [value for item in statement.body for value in (item.value, *item.indices)]
     return found + tuple(program.buffer_of(load.source) for value in values for load in loads(value))
 
@@ -73,7 +75,7 @@ class Touch:
     ``low`` and ``extents`` bound, for each dimension, the elements that the block touches; an extent of None means that
     nothing is known.  ``indices`` name the element of each point of a nest, in the nest's variables (None: not a nest).
     ``owner`` says which threads do it: equal owners and equal indices mean that the same thread touches the same element;
-    the owner ``"thread 0"`` is one thread, whatever the element.
+    the owner ``"thread 0"`` is one thread, whatever the element.  ``atomic`` updates of one kind may come in any order.
     """
 
     buffer: Buffer
@@ -83,6 +85,7 @@ class Touch:
     extents: tuple[int | None, ...]
     indices: tuple[Expr, ...] | None
     owner: object
+    atomic: str = ""
 
     def moved(self, old: Any, new: Expr) -> Touch:
         """The access with variable ``old`` having the value ``new``."""
@@ -95,6 +98,7 @@ class Touch:
             self.extents,
             None if self.indices is None else tuple(substitute(item, pair) for item in self.indices),
             self.owner,
+            self.atomic,
         )
 
 
@@ -119,7 +123,7 @@ def touches(program: TileProgram, statement: Statement, analyzer: Any) -> tuple[
             for value in (statement.value, *statement.indices)
             for load in loads(value)
         ]
-        found.append(_element(statement.buffer, statement.indices, True, {}, owner))
+        found.append(_element(statement.buffer, statement.indices, True, {}, owner, statement.atomic))
     elif isinstance(statement, (Copy, Fill, Parallel)):
         nest = nest_of(program, statement)
         inner = analyzer.clone()
@@ -146,6 +150,7 @@ def touches(program: TileProgram, statement: Statement, analyzer: Any) -> tuple[
                     tuple(extents),
                     tuple(index(item) for item in access.indices),
                     statement,
+                    access.atomic,
                 )
             )
     else:
@@ -157,9 +162,11 @@ def _region(region: Region, writes: bool, stage: Expr, owner: object) -> Touch:
     return Touch(region.buffer, writes, stage, region.offsets, region.extents, None, owner)
 
 
-def _element(buffer: Buffer, indices: tuple[Expr, ...], writes: bool, stages: Any, owner: object) -> Touch:
+def _element(
+    buffer: Buffer, indices: tuple[Expr, ...], writes: bool, stages: Any, owner: object, atomic: str = ""
+) -> Touch:
     extents = tuple(None if loads(item) else 1 for item in indices)
-    return Touch(buffer, writes, stages.get(buffer.name), indices, extents, None, owner)
+    return Touch(buffer, writes, stages.get(buffer.name), indices, extents, None, owner, atomic)
 
 
 def need_barrier(program: TileProgram, old: Touch, new: Touch, analyzer: Any) -> bool:
@@ -167,6 +174,8 @@ def need_barrier(program: TileProgram, old: Touch, new: Touch, analyzer: Any) ->
     if old.buffer is not new.buffer or not (old.writes or new.writes):
         return False
     if old.owner == "thread 0" == new.owner:
+        return False
+    if old.atomic and old.atomic == new.atomic:
         return False
     stages = program.stages.get(old.buffer.name, 1)
     if stages > 1 and old.stage is not None and new.stage is not None:

@@ -80,7 +80,9 @@ class _Counter:
             elif isinstance(statement, Parallel):
                 self.nest(statement, box, conditions)
             elif isinstance(statement, Assign):
-                self.count(statement.value, count_points(box, [*conditions, *_inside(statement)]))
+                points = count_points(box, [*conditions, *_inside(statement)])
+                self.count(statement.value, points)
+                self.update(statement, points)
 
     def span(self, loop: Loop) -> tuple[tuple[int, int], list[Any]]:
         """First value and number of values of a loop variable, with conditions where its bounds are expressions."""
@@ -144,7 +146,14 @@ class _Counter:
         final = next((item for item in reversed(nest.body) if item.buffer.scope != "local"), None)
         for assign in nest.body:
             exists = _inside(final if assign.buffer.scope == "local" and final is not None else assign)
-            self.count(assign.value, count_points({**box, **inner}, [*conditions, *exists]))
+            points = count_points({**box, **inner}, [*conditions, *exists])
+            self.count(assign.value, points)
+            self.update(assign, points)
+
+    def update(self, assign: Assign, points: int) -> None:
+        """Enter the operation of an atomic update of floats."""
+        if assign.atomic and is_float(assign.buffer.dtype):
+            self.counts[assign.buffer.dtype] += points
 
     def count(self, value: Expr, points: int) -> None:
         """Enter the arithmetic of one expression, done at ``points`` points."""

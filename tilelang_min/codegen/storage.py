@@ -283,6 +283,8 @@ class _Rewriter:
         if short == "reinterpret":
             value, result = mutator.mutate(node.args[0]), joined(bits_type(element) or element, lanes)
             return value if str(value.ty.dtype) == result else tirx.reinterpret(result, value)
+        if name == "tirx.call_extern":  # takes narrow floats as the bits they are
+            return mutator.default_mutate(node)
         if bits_type(element) or any(bits_type(_element(each)) for each in node.args):
             return self._by_float32(node, mutator, name, element, lanes)
         return mutator.default_mutate(node)

@@ -161,6 +161,7 @@ class BodyParser(StatementParser):
             for var in self.reads(value)
         }
         writes = {item.buffer.name for item in assigns}
+        reads |= {item.buffer.name for item in assigns if item.atomic}
         self.set_buffers(operation, tuple(sorted(reads)), tuple(sorted(writes)))
         return Parallel(operation, variables, extents, assigns)
 
@@ -184,7 +185,7 @@ class BodyParser(StatementParser):
                 "loops inside T.Parallel are not supported",
                 "put the loop around T.Parallel; T.vectorized may be all of its body",
             )
-        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant) and not self.updates(node.value):
             raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
         if isinstance(node, ast.If):
             chosen = constant(self.evaluator.condition(node.test))
@@ -198,6 +199,11 @@ class BodyParser(StatementParser):
                 self.parallel_statement(statement, body)
             return
         self.statement(node, body)
+
+    def updates(self, node: ast.expr) -> bool:
+        """Whether an expression is the call of an atomic."""
+        function = self.evaluator.raw(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(function, Construct) and function.name.startswith("atomic_")
 
     # -- assignments -----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from tilelang_min.errors import LanguageError, ShapeError
+from tilelang_min.frontend.atomics import atomic
 from tilelang_min.frontend.evaluate import Evaluator
 from tilelang_min.frontend.local_tiles import LocalUse
 from tilelang_min.frontend.reductions import reduction
@@ -147,6 +148,8 @@ class StatementParser:
         if function.name == "use_swizzle":
             self.use_swizzle(node, function)
             return None
+        if function.name.startswith("atomic_"):
+            return atomic(self, node, function)
         if function.name.startswith("reduce_"):
             return reduction(self, node, function)
         method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]

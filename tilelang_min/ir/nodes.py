@@ -131,12 +131,14 @@ class Reduce(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Assign(Statement):
-    """``buffer[indices] = value``, one element."""
+    """``buffer[indices] = value``, one element; with ``atomic`` (``add``, ``max``, ``min``) an update of it that no other thread's
+    comes in between."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
     stages: dict[str, Expr] = field(default_factory=dict)
+    atomic: str = ""
 
 
 @dataclass(frozen=True, eq=False)

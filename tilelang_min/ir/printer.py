@@ -68,7 +68,8 @@ def _text(statement: Statement) -> str:
         what = f"{statement.kind} over {statement.axis} of {_region(statement.source)}"
         return f"reduce{step} {_region(statement.target)} {sign} {what}"
     if isinstance(statement, Assign):
-        return f"{statement.buffer.name}[{', '.join(map(str, statement.indices))}] = {statement.value}"
+        sign = f"atomic {statement.atomic}=" if statement.atomic else "="
+        return f"{statement.buffer.name}[{', '.join(map(str, statement.indices))}] {sign} {statement.value}"
     if isinstance(statement, Parallel):
         pairs = ", ".join(f"{v.name} < {e}" for v, e in zip(statement.variables, statement.extents, strict=True))
         return f"parallel {pairs}"

@@ -15,11 +15,12 @@ from tilelang_min.ir.nodes import Loop as LoopNode
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One read or write of an element in a nest."""
+    """One read or write of an element in a nest; ``atomic`` as in :class:`Assign`."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     writes: bool
+    atomic: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def _nest(
             accesses += [
                 Access(program.buffer_of(load.source), tuple(load.indices), False) for load in loads(expression)
             ]
-        accesses.append(Access(assign.buffer, assign.indices, True))
+        accesses.append(Access(assign.buffer, assign.indices, True, assign.atomic))
     if not variables:
         variables = (tirx.Var("i0", "int32"),)
     return Nest(variables, extents, body, tuple(accesses), stages)

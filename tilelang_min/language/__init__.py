@@ -31,6 +31,9 @@ alloc_fragment = CONSTRUCTS["alloc_fragment"]
 alloc_local = CONSTRUCTS["alloc_local"]
 alloc_shared = CONSTRUCTS["alloc_shared"]
 alloc_var = CONSTRUCTS["alloc_var"]
+atomic_add = CONSTRUCTS["atomic_add"]
+atomic_max = CONSTRUCTS["atomic_max"]
+atomic_min = CONSTRUCTS["atomic_min"]
 cast = CONSTRUCTS["cast"]
 ceil = CONSTRUCTS["ceil"]
 clear = CONSTRUCTS["clear"]
@@ -75,6 +78,9 @@ __all__ = [
     "alloc_local",
     "alloc_shared",
     "alloc_var",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
     "bfloat16",
     "bool_",
     "cast",

@@ -44,6 +44,9 @@ CONSTRUCTS = _table(
     ("reduce_min", "statement", "T.reduce_min(buffer, out, dim=-1, clear=True)"),
     ("reduce_abssum", "statement", "T.reduce_abssum(buffer, out, dim=-1, clear=True)"),
     ("reduce_absmax", "statement", "T.reduce_absmax(buffer, out, dim=-1, clear=True)"),
+    ("atomic_add", "statement", "T.atomic_add(target, value)"),
+    ("atomic_max", "statement", "T.atomic_max(target, value)"),
+    ("atomic_min", "statement", "T.atomic_min(target, value)"),
     ("Parallel", "loop", "for i, j in T.Parallel(m, n)"),
     ("Pipelined", "loop", "for k in T.Pipelined(n, num_stages=2)"),
     ("serial", "loop", "for k in T.serial(n)"),
@@ -71,7 +74,7 @@ CONSTRUCTS = _table(
 PLANNED = {
     name: "see the roadmap in docs/language.md"
     for name in (
-        "alloc_buffer annotate_layout atomic_add atomic_max atomic_min Buffer const copy_async cumsum "
+        "alloc_buffer annotate_layout Buffer const copy_async cumsum "
         "device_assert dynamic empty gemm_warp grid init macro Persistent print "
         "reshape store sync sync_threads symbolic transpose view "
         "zeros GemmWarpPolicy"

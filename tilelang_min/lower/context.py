@@ -337,13 +337,15 @@ class Context:
 
         return element
 
-    def store_element(self, assign: Assign) -> Any:
-        """The statement for an assignment outside of nests; nothing is written out of range."""
+    def store_element(self, assign: Assign, update: Callable[..., Any]) -> Any:
+        """The statement for an assignment outside of nests; nothing is written out of range.  ``update`` makes atomic ones."""
         read = self.read(assign.stages)
         value = replace_loads(assign.value, read)
         indices = tuple(replace_loads(item, read) for item in assign.indices)
         place = index(self.element(assign.buffer, indices))
         store = tirx.BufferStore(self.storage[assign.buffer.name], value, [place])
+        if assign.atomic:
+            store = update(self, assign.buffer, place, [value], assign.atomic, assign.operation)
         guard = self.guard(assign.buffer, indices)
         return store if guard is None else tirx.IfThenElse(guard, store, None)
 

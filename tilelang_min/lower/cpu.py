@@ -27,6 +27,7 @@ from tilelang_min.ir.nodes import (
     TileProgram,
 )
 from tilelang_min.ir.vectors import Nest, nest_of
+from tilelang_min.lower.atomics import atomic_update
 from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.lower.forward_cpu import forwarded
 from tilelang_min.lower.gemm_cpu import lower_gemm
@@ -104,7 +105,7 @@ def _statement(context: _CpuContext, statement: Statement) -> None:
     elif isinstance(statement, Reduce):
         lower_reduce(context, statement)
     elif isinstance(statement, Assign):
-        context.emit(context.store_element(statement))
+        context.emit(context.store_element(statement, atomic_update))
     elif isinstance(statement, Loop):
         extent = as_int(context.simplify(statement.extent))
         unroll = statement.kind == "unroll" and extent is not None and extent <= 64
@@ -142,6 +143,8 @@ def _nest(context: Context, statement: Statement) -> None:
         return
     nest = nest_of(context.program, statement)
     lanes = (context.target.vector_bits or 256) // 32
+    if any(assign.atomic for assign in nest.body):
+        lanes = 1  # two lanes of a vector may update one element
     while lanes > nest.extents[-1]:
         lanes //= 2
     opened = []
@@ -260,6 +263,8 @@ def _assign(
     indices = tuple(replace_loads(substitute(index(item), values), read) for item in assign.indices)
     storage, number = place(assign.buffer, indices)
     store = tirx.BufferStore(storage, value, [number])
+    if assign.atomic:
+        store = atomic_update(context, assign.buffer, number, [value], assign.atomic, assign.operation)
     guard = context.guard(assign.buffer, indices) if guarded else None
     return store if guard is None else tirx.IfThenElse(guard, store, None)
 

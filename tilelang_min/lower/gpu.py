@@ -28,6 +28,7 @@ from tilelang_min.ir.nodes import (
     TileProgram,
 )
 from tilelang_min.ir.plans import Layouts
+from tilelang_min.lower.atomics import atomic_update
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_fma import lower_fma
 from tilelang_min.lower.gemm_mfma import lower_mfma
@@ -194,5 +195,5 @@ def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:
 def _assign(context: Context, assign: Assign) -> None:
     """One element outside a nest: every thread keeps its own local; one thread writes what all share."""
     context.mark(assign.operation)
-    store = context.store_element(assign)
+    store = context.store_element(assign, atomic_update)
     context.emit(store if assign.buffer.scope == "local" else tirx.IfThenElse(tirx.EQ(context.thread, 0), store, None))

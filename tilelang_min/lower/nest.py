@@ -24,6 +24,7 @@ from tilelang_min.ir.nodes import Assign, Copy, Expr, Fill, Statement
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.replicated import wide
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
+from tilelang_min.lower.atomics import atomic_update, in_pairs
 from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.program.dtypes import dtype_bytes
 
@@ -115,6 +116,8 @@ def _group(
     for number, access in enumerate(nest.accesses):
         if access.buffer.scope not in ("global", "shared") or width == 1:
             continue
+        if access.atomic and not in_pairs(context, access.buffer):
+            continue
         base = _vector_base(context, nest, access, points)
         if base is None:
             continue
@@ -131,8 +134,23 @@ def _group(
     for place, point in enumerate(points):
         _element(context, nest, point, place, vectors, outputs, owner)
     for number, (registers, base, guard) in outputs.items():
-        storage = context.storage[nest.accesses[number].buffer.name]
-        store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
+        access = nest.accesses[number]
+        storage = context.storage[access.buffer.name]
+        if access.atomic:
+            pairs = [
+                atomic_update(
+                    context,
+                    access.buffer,
+                    context.simplify(base + place),
+                    [registers[place], registers[place + 1]],
+                    access.atomic,
+                    statement.operation,
+                )
+                for place in range(0, width, 2)
+            ]
+            store = sequence(pairs)
+        else:
+            store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
         context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 
 
@@ -193,6 +211,8 @@ def _write(
         return
     element = index(context.element(buffer, indices, nest.stages.get(buffer.name)))
     store = tirx.BufferStore(context.storage[buffer.name], value, [element])
+    if assign.atomic:
+        store = atomic_update(context, buffer, element, [value], assign.atomic, assign.operation)
     guard = both(owner if _in_memory(Access(buffer, indices, True)) else None, context.guard(buffer, indices))
     context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 

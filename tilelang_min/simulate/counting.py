@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -23,6 +23,8 @@ from tilelang_min.simulate.sites import NOWHERE, PATTERN_BYTES, Site, SiteCounts
 CLASSES = {
     ("shared", "load"): "shared_load",
     ("shared", "store"): "shared_store",
+    ("shared", "atomic"): "shared_store",
+    ("global", "atomic"): "global_store",
     ("shared", "ldmatrix"): "ldmatrix",
     ("shared", "stmatrix"): "shared_store",
     ("global", "load"): "global_load",
@@ -58,7 +60,10 @@ class Counting:
         for number, recorded in sorted((machine.counts or {}).items()):
             site = machine.translation.sites[number]
             for pattern, n in patterns(machine, site, recorded):
-                result.append((site, _count(site, self._outcome(machine, site, pattern), n)))
+                count = _count(site, self._outcome(machine, site, pattern), n)
+                if site.number in machine.contended and count.rule == "known":
+                    count = replace(count, rule="open")
+                result.append((site, count))
         return result
 
     def _outcome(self, machine: Machine, site: Site, pattern: Addresses) -> Outcome:
@@ -192,10 +197,17 @@ def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
                 requests, lanes, sectors=sectors.sectors, sectors_ideal=sectors.sectors_ideal, rule=sectors.rule
             )
         matrices = site.lanes if site.kind in MATRIX_KINDS else None
-        passes = bank_conflicts(addresses, site.kind, width, target, mask, second, matrices, reads_of(second))
+        passes = bank_conflicts(addresses, shared_rule(site), width, target, mask, second, matrices, reads_of(second))
     except UnknownMemoryRule:
         return Outcome(requests, lanes)
     return Outcome(requests, lanes, passes.transactions, passes.transactions_ideal, passes.ways, rule=passes.rule)
+
+
+def shared_rule(site: Site) -> str:
+    """What ``access`` calls the rule of a shared access."""
+    if site.part == "atomic_loop":
+        return "atomic_loop" if site.kind == "atomic" else "atomic_loop_load"
+    return site.kind
 
 
 def _count(site: Site, outcome: Outcome, times: int) -> AccessCount:

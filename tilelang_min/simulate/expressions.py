@@ -345,7 +345,7 @@ class Expressions:
         self.uses_register(buffer, index, lanes)
         name = self.source.hoist(f"rt.local({buffer.key})", "r")
         if not isinstance(index, Uniform):
-            return f"rt.gather_local({name}, {self.integers.array(index).source}, {lanes})"
+            return f"rt.gather_local({name}, {self.integers.array(index).source}, {lanes}, {self.mask})"
         linear = index.linear
         if linear.is_const:
             if not 0 <= linear.const <= buffer.elements - lanes:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import Counter
 
 from tilelang_min.errors import SimulationError
+from tilelang_min.program.atomics import PREFIX as ATOMIC
+from tilelang_min.program.atomics import AtomicCall
 from tilelang_min.simulate.expressions import Expressions
 from tilelang_min.simulate.matrix import find_instruction
 from tilelang_min.simulate.tree import Buffer, Expression
 from tilelang_min.simulate.values import Address, Array, Uniform, Value
+from tilelang_min.targets.atomics import is_loop
 
 MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -43,6 +46,8 @@ class Instructions(Expressions):
             self.executes(Counter(barrier=1))
             self.source.line(f"rt.barrier({self.operation}, {self.mask})")
             return
+        if name == "tirx.call_extern" and str(call.args[0].value).startswith(ATOMIC):
+            return self.atomic(str(call.args[0].value), call.args[1], call.args[2:])
         if name.startswith("tirx.ptx."):
             operands = [arg for arg in call.args if arg.kind != "text"]
             tokens = [arg.value for arg in call.args if arg.kind == "text" and arg.value]
@@ -55,6 +60,19 @@ class Instructions(Expressions):
                 return self.cp_async(tokens, operands)
             raise SimulationError(f"the simulator cannot execute the PTX instruction {'.'.join([entry, *tokens])}")
         raise SimulationError(f"the simulator has no rule for the call {name}")
+
+    # ---- atomics ------------------------------------------------------------------------------------------------------
+
+    def atomic(self, name: str, address: Expression, operands: tuple[Expression, ...]) -> None:
+        """An update of one element, or of two neighbours, by every active lane."""
+        call = AtomicCall.parse(name)
+        place = self.pointer(address, call.space)
+        values = ", ".join(self.array(operand).source for operand in operands)
+        loop = is_loop(self.layout.program.target, call.space, call.kind)
+        site = self.site("atomic", place.buffer, call.lanes, part="atomic_loop" if loop else "")
+        loads = self.site("load", place.buffer, call.lanes, part="atomic_loop").number if loop else None
+        function = self.source.hoist(f"rt.atomic({site.number}, {loads}, {name!r})", "s")
+        self.source.line(f"{function}({self.integers.array(place.offset).source}, {self.mask}, {values})")
 
     # ---- matrix instructions ------------------------------------------------------------------------------------------
 

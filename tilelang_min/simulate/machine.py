@@ -14,7 +14,7 @@ import numpy as np
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import SourceLocation, ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
-from tilelang_min.simulate import matrix, sites, transfers
+from tilelang_min.simulate import atomics, matrix, sites, transfers
 from tilelang_min.simulate.layout import Layout, Place
 from tilelang_min.simulate.races import RaceDetector
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
@@ -97,6 +97,8 @@ class Machine:
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
         self.exact = exact
+        self.contended: set[int] = set()
+        """Loops of atomics in which several warps update one element."""
         self.open_group: list[Callable[[], None]] = []
         self.groups: list[list[Callable[[], None]]] = []
 
@@ -145,9 +147,11 @@ class Machine:
         else:
             array.view(np.uint8).fill(POISON_BYTE)
 
-    def gather_local(self, registers: Any, index: Any, lanes: int) -> Any:
-        """Registers whose index differs by lane."""
+    def gather_local(self, registers: Any, index: Any, lanes: int, mask: Any = None) -> Any:
+        """Registers whose index differs by lane; what lanes outside of ``mask`` get means nothing."""
         at = self.spread(np.asarray(index, np.int64))
+        if mask is not None:
+            at = np.where(mask, at, 0)
         self._local_bounds(registers, at, lanes)
         every = np.arange(self.lanes)
         return registers[at, every] if lanes == 1 else registers[at + np.arange(lanes)[:, None], every]
@@ -207,6 +211,11 @@ class Machine:
         """See :func:`transfers.make_masked_cp_async`."""
         return transfers.make_masked_cp_async(self, self.translation.sites[target], self.translation.sites[origin])
 
+    def atomic(self, number: int, loads: int | None, name: str) -> Callable[..., None]:
+        """See :func:`atomics.make_atomic`."""
+        all_sites = self.translation.sites
+        return atomics.make_atomic(self, self._writable(number), None if loads is None else all_sites[loads], name)
+
     def matrix(self, name: str, modifiers: tuple[int, ...]) -> Callable[..., Any]:
         """A matrix instruction; further arguments are ignored (checks made while evaluating them)."""
         instruction = matrix.find_instruction(self.program.target, name, modifiers)
@@ -252,7 +261,7 @@ class Machine:
 
     def _writable(self, number: int) -> Site:
         site = self.translation.sites[number]
-        if site.kind == "store" and site.place.buffer.key in self.read_only:
+        if site.kind in ("store", "atomic") and site.place.buffer.key in self.read_only:
             raise self.error(f"the kernel writes its input parameter {site.place.buffer.name}", site.operation)
         return site
 
@@ -282,6 +291,11 @@ class Machine:
         return self.races.hook(site, np.asarray(base) * unit, every, unit)
 
     # ---- control ------------------------------------------------------------------------------------------------------
+
+    def lanes_warp(self) -> Any:
+        """For every lane the number of its warp, counted over all blocks."""
+        lanes = np.arange(self.lanes)
+        return lanes // self.threads * self.warps_per_block + lanes % self.threads // self.warp_size
 
     def active_warps(self, mask: Any) -> int:
         """Warps with at least one active lane."""

@@ -4,6 +4,8 @@ For each granule (the smallest element of any shared buffer) the detector keeps 
 stamp: epoch, lane and access site packed into one integer, epoch highest.  A barrier starts the next epoch, which makes
 all earlier stamps harmless; so the usual answer, that nobody touched the granules in this epoch, takes one maximum.
 
+Atomic updates of one element by several threads are no race among themselves; with plain accesses they are.
+
 The target of a cp.async is nobody's from its issue until the wait that lets it arrive: touching it in between is an
 error too (the wait covers too little); then it counts as a write by its thread.
 """
@@ -38,6 +40,7 @@ class RaceDetector:
         self.epoch = EPOCH
         self.writers = np.zeros(size, np.int64)
         self.readers = np.zeros(size, np.int64)
+        self.updaters: Any = None  # by atomics: made when the first one comes
 
     def barrier(self) -> None:
         """All threads of every block have met."""
@@ -75,6 +78,29 @@ class RaceDetector:
             granules, owners = self._granules(site, addresses, lanes)
             (self._write if site.kind not in ("load", "ldmatrix") else self._read)(site, granules, owners, 0)
 
+    def update(self, site: Site, addresses: Any, lanes: Any) -> None:
+        """One atomic at byte addresses."""
+        if not len(lanes):
+            return
+        if self.updaters is None:
+            self.updaters = np.zeros(len(self.writers), np.int64)
+        granules, owners = self._granules(site, addresses, lanes)
+        for stamps, before in ((self.writers, "wrote"), (self.readers, "read")):
+            known = stamps.take(granules)
+            if known.max() >= self.epoch:
+                self._compare(site, known, owners, granules, "updates", before)
+        known = self.updaters.take(granules)
+        stamps = owners + self.epoch
+        several = (known >= self.epoch) & (known >> SITE_BITS != stamps >> SITE_BITS)
+        self.updaters[granules] = np.where(several, self.epoch + (MANY << SITE_BITS) + site.number, stamps)
+
+    def _after_updates(self, site: Site, granules: Any, owners: Any, now: str) -> None:
+        """Raises where another lane has updated one of the granules in this epoch."""
+        if self.updaters is not None:
+            updated = self.updaters.take(granules)
+            if updated.max() >= self.epoch:
+                self._compare(site, updated, owners, granules, now, "updated")
+
     def _granules(self, site: Site, addresses: Any, lanes: Any) -> tuple[Any, Any]:
         """The distinct granules touched and, for each, its lane or ``MANY``, shifted as in a stamp."""
         steps = np.arange(site.width_bytes // self.granule)
@@ -93,6 +119,7 @@ class RaceDetector:
         written = self.writers[offset:].take(granules)
         if written.max() >= self.epoch:
             self._compare(site, written, owners, granules + offset, "reads", "wrote")
+        self._after_updates(site, granules + offset, owners, "reads")
         readers = self.readers[offset:]
         known = readers.take(granules)
         if known.max() >= self.epoch:
@@ -107,6 +134,7 @@ class RaceDetector:
         written = self.writers[offset:].take(granules)
         if written.max() >= self.epoch:
             self._compare(site, written, owners, granules + offset, "writes", "wrote")
+        self._after_updates(site, granules + offset, owners, "writes")
         read = self.readers[offset:].take(granules)
         if read.max() >= self.epoch:
             self._compare(site, read, owners, granules + offset, "writes", "read")

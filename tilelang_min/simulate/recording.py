@@ -11,14 +11,23 @@ import numpy as np
 from tilelang_min.access import bank_conflicts
 from tilelang_min.errors import PlacementError, UnknownMemoryRule
 from tilelang_min.program import SharedBuffer, ThreadProgram
-from tilelang_min.simulate.counting import MATRIX_KINDS, Addresses, by_warp, patterns, reads_of, second_addresses
+from tilelang_min.simulate.counting import (
+    MATRIX_KINDS,
+    Addresses,
+    by_warp,
+    patterns,
+    reads_of,
+    second_addresses,
+    shared_rule,
+)
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.placement import Placement, Tile
 from tilelang_min.simulate.result import AccessCount, merge_counts
 from tilelang_min.simulate.sites import Site
 
 Key = tuple[int, str, str, int, int]
-"""Operation, tile, kind, bytes of a lane, matrices (0 where it is no ldmatrix)."""
+"""Operation, tile, rule (``load``, ``atomic_loop``), bytes of a lane, matrices (0 where it is no ldmatrix)."""
+_ACCESS = {"atomic_loop": "atomic", "atomic_loop_load": "load"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +59,7 @@ class RecordedAccess:
             operation=operation,
             buffer=name,
             space="shared",
-            access=kind,
+            access=_ACCESS.get(kind, kind),
             width_bits=width * 8,
             requests=int(self.times.sum()),
             transactions=None,
@@ -162,7 +171,7 @@ def record(machine: Machine) -> Recording:
         key = (
             site.operation,
             site.place.buffer.name,
-            site.kind,
+            shared_rule(site),
             site.width_bytes,
             site.lanes if site.kind in MATRIX_KINDS else 0,
         )

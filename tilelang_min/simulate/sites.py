@@ -40,9 +40,10 @@ WIDE = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128
 class Site:
     """A place in the program that accesses memory.
 
-    ``kind`` is ``load``, ``store``, ``ldmatrix``, ``stmatrix``, ``cp_async`` or ``cp_async_bypass``, or for messages alone
-    ``tma_load``, ``tma_store`` or ``wgmma``; ``lanes`` elements a thread (for ldmatrix the number of 8x8 matrices).
-    ``part`` is the kind of copy whose global side this is, no instruction of its own.
+    ``kind`` is ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``cp_async`` or ``cp_async_bypass``, or for messages
+    alone ``tma_load``, ``tma_store`` or ``wgmma``; ``lanes`` elements a thread (for ldmatrix the number of 8x8 matrices).
+    ``part`` is the kind of copy whose global side this is, no instruction of its own; or ``atomic_loop`` for an atomic that is a
+    loop, and for the loads in it.
     """
 
     number: int

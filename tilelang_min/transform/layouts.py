@@ -210,7 +210,12 @@ def _vector(program: TileProgram, use: FragmentUse) -> int:
 
 
 def _widest(program: TileProgram, nest: Any) -> int:
-    """Elements in 16 bytes of the largest type the nest moves, never so many that threads would be idle."""
+    """Elements in 16 bytes of the largest type the nest moves, never so many that threads would be idle.
+
+    Atomics go element by element, neighbours in neighbouring threads; of 16-bit types two by two.
+    """
+    if any(access.atomic for access in nest.accesses):
+        return 2 if any(access.atomic and dtype_bytes(access.buffer.dtype) == 2 for access in nest.accesses) else 1
     sizes = [
         dtype_bytes(access.buffer.dtype) for access in nest.accesses if access.buffer.scope in ("global", "shared")
     ]

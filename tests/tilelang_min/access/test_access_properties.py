@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -62,6 +62,31 @@ def plain_load(addresses: list[int], active: list[bool], width: int) -> int:
         else:
             total += plain(addresses, [lane in group for lane in range(32)], "cuda:sm_80", "load", width)[0]
     return total
+
+
+def plain_atomics(addresses: list[int], active: list[bool], width: int, *, loop: bool) -> tuple[int, int]:
+    """Wavefronts of an atomic, or of the swaps of all rounds of a loop."""
+    left = [lane for lane in range(32) if active[lane]]
+    if not loop:
+        lanes_of = Counter(addresses[lane] // 4 % 32 for lane in left)
+        return max(lanes_of.values(), default=0), int(bool(left))
+    size, total, ideal = width // 8, 0, 0
+    together = 32 if size == 4 else 16
+    while left:
+        total += 2 * len({lane // together for lane in left})
+        ideal += 2 * -(-len(left) * size // 128)
+        done, changed = set(), set()
+        for first in range(0, 32, together):
+            tried, written = set(), set()
+            for lane in (lane for lane in left if first <= lane < first + together):
+                word = addresses[lane] // size
+                if word % (128 // size) not in tried and word not in changed:
+                    done.add(lane)
+                    written.add(word)
+                tried.add(word % (128 // size))
+            changed |= written
+        left = [lane for lane in left if lane not in done]
+    return total, ideal
 
 
 def plain_through(target: list[int], source: list[int], active: list[bool], reads: list[bool], size: int) -> int:
@@ -142,6 +167,8 @@ def test_agrees_with_the_plain_model(request: tuple[str, str, int, list[int], li
         if access == "load":
             total = plain_load(addresses, active, width)
             used = min(used, total)
+    elif access in ("atomic", "atomic_loop"):
+        total, used = plain_atomics(addresses, active, width, loop=access == "atomic_loop")
     elif access == "cp_async":
         total = plain_through(addresses, addresses, active, [False] * 32, width // 8)
         used = -(-sum(active) * width // 1024)

@@ -92,7 +92,7 @@ def test_refusals() -> None:
         ("load", 32, "cpu:x86-64-v3"),
         ("ldmatrix", 128, "cuda:sm_80"),
         ("load", 96, "cuda:sm_80"),
-        ("atomic", 32, "cuda:sm_80"),
+        ("increment", 32, "cuda:sm_80"),
     ):
         with pytest.raises(UnknownMemoryRule) as caught:
             global_sectors(LANE * 16, access, width, target)

@@ -61,8 +61,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "panel of no blocks": ("T.use_swizzle(«0)", "panel_size is 0, it must be at least 1", ""),
     "panel in an unknown order": ("T.use_swizzle(4, order=«'rows')", "'rows' is no order of blocks", "'row' or 'column'"),
     "planned construct": (
-        "«T.atomic_add(F, G)",
-        "T.atomic_add is part of the language but not supported by this version",
+        "«T.cumsum(F, G)",
+        "T.cumsum is part of the language but not supported by this version",
         "",
     ),
     "misspelt tile": ("T.copy(A[0, 0], «SS)", "the name 'SS' is not defined here", "did you mean 'S'?"),
@@ -628,5 +628,5 @@ def test_constructs_outside_of_a_kernel() -> None:
         T.copy(1, 2)
     with pytest.raises(AttributeError, match=r"the tile language has no T\.copi; did you mean T\.copy\?"):
         T.copi
-    with pytest.raises(AttributeError, match=r"T\.atomic_add is part of the language but not supported"):
-        T.atomic_add
+    with pytest.raises(AttributeError, match=r"T\.cumsum is part of the language but not supported"):
+        T.cumsum

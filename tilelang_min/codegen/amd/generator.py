@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tilelang_min.codegen import llvm_conversions, llvm_float64
+from tilelang_min.codegen import llvm_atomics, llvm_conversions, llvm_float64
 from tilelang_min.codegen.amd import code_object, listing, matrix_helpers, patch, toolchain
 from tilelang_min.codegen.amd.llvm_text import print_llvm
 from tilelang_min.codegen.llvm_lines import attach_operations
@@ -55,6 +55,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     clock("print")
     patched = matrix_helpers.definitions(patch.patch_llvm(text, program, waves))
     patched = llvm_conversions.definitions(llvm_float64.definitions(patched), _CONVERSIONS[program.target.arch])
+    patched = llvm_atomics.definitions(patched, amd=True)
     source = attach_operations(patched, program.operations, functions=[program.name])
     if OPERATION_MARKER in source:
         raise CodegenError(f"a marker of {program.name} is not written as expected")

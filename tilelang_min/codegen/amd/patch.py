@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from tilelang_min.codegen import llvm_float64, storage
 from tilelang_min.codegen.amd import matrix_helpers
 from tilelang_min.errors import CodegenError
-from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram
+from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram, atomics
 
 CODE_OBJECT_VERSION = 5
 """Version of the code object: read by every ROCm since 5.5; TVM's LLVM would write 6, which needs ROCm 6.3."""
@@ -92,7 +92,7 @@ def _unexpected(what: str) -> CodegenError:
 
 def _refuse_external_functions(text: str, program: ThreadProgram) -> None:
     names = {m["name"] for m in _DECLARED.finditer(text)}
-    ours = ("llvm.", storage.PREFIX, llvm_float64.PREFIX, matrix_helpers.PREFIX)
+    ours = ("llvm.", atomics.PREFIX, storage.PREFIX, llvm_float64.PREFIX, matrix_helpers.PREFIX)
     unknown = sorted(n for n in names if not n.startswith(ours) and n != OPERATION_MARKER)
     if unknown:
         raise CodegenError(

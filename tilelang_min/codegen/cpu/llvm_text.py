@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.codegen import llvm_conversions, llvm_float64
+from tilelang_min.codegen import llvm_atomics, llvm_conversions, llvm_float64
 from tilelang_min.codegen.cpu import elementary
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
@@ -90,7 +90,8 @@ def own_text(text: str, arch: str, vector_bits: int) -> str:
     )
     text = _ATTRIBUTES.sub(rf"\1 {attributes}", text)
     features = () if arch == "x86-64-v2" else ("half",)
-    return llvm_conversions.definitions(llvm_float64.definitions(elementary.definitions(text)), features)
+    text = llvm_conversions.definitions(llvm_float64.definitions(elementary.definitions(text)), features)
+    return llvm_atomics.definitions(text, amd=False)
 
 
 def _array(match: re.Match[str]) -> str:
