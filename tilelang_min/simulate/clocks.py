@@ -268,6 +268,9 @@ class StrandRaces:
         if len(lanes):
             self.hook(site, addresses, lanes, self.granule)(0)
 
+    def update(self, site: Site, addresses: Any, lanes: Any) -> None:
+        """One atomic at byte addresses: in programs of several strands no plain access is held against it."""
+
     def _parts(self, site: Site, addresses: Any, lanes: Any) -> tuple[list[tuple[int, Any, Any]], int | None]:
         """Of each warp its number, the distinct granules, and for each its lane or SEVERAL; and a granule that several threads
         write, if any."""
