@@ -14,11 +14,28 @@ from typing import Any
 import tvm_ffi
 from tvm import ir, tirx
 
-from tilelang_min.program import OPERATION_MARKER, ThreadProgram
+from tilelang_min.program import OPERATION_MARKER, TensorMap, ThreadProgram
 from tilelang_min.program.dtypes import dtype_bytes
 
 LINE_BYTES = 128
 """Period of copies from global to shared memory, which go by lines and by banks of their source."""
+BULK = ("tirx.ptx.cp_async_bulk_tensor", "tirx.ptx.cp_reduce_async_bulk_tensor")
+"""Calls that move boxes of a tensor."""
+PLACELESS = tuple(
+    f"tirx.ptx.{name}"
+    for name in (
+        "mbarrier",
+        "wgmma",
+        "fence",
+        "bar_",
+        "barrier_",
+        "setmaxnreg",
+        "mapa",
+        "cp_async_bulk_commit",
+        "cp_async_bulk_wait",
+    )
+)
+"""Calls whose cost does not depend on addresses, or follows no known rule."""
 SHARED_BYTES = 256
 """Period of accesses to shared memory: the most banks of any target."""
 
@@ -34,25 +51,35 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accesses:
-    """Every distinct place of a program; ``data``: operations whose places or conditions are read from memory."""
+    """Every distinct place of a program; ``data``: operations whose places or conditions are read from memory.
+
+    ``bounds`` are numbers that decide besides what an access does: how much of a box of a bulk copy lies in the tensor, and to
+    how many blocks it goes.
+    """
 
     places: tuple[Place, ...]
     data: frozenset[int]
+    bounds: tuple[Any, ...] = ()
 
 
 def accesses_of(program: ThreadProgram) -> Accesses:
     """All accesses to shared and global memory in a thread program; those to global memory repeat after a sector."""
     transfer = program.target.global_transfer
-    walker = _Walker() if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes)
+    maps = {each.name: each for each in program.tensor_maps}
+    walker = _Walker(maps=maps) if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes, maps)
     walker.statement(program.function.body)
-    return Accesses(tuple(walker.places.values()), frozenset(walker.data))
+    return Accesses(tuple(walker.places.values()), frozenset(walker.data), tuple(walker.bounds))
 
 
 class _Walker:
     """Goes through statements in program order, to know the operation of each."""
 
-    def __init__(self, load_bytes: int = LINE_BYTES, store_bytes: int = LINE_BYTES) -> None:
+    def __init__(
+        self, load_bytes: int = LINE_BYTES, store_bytes: int = LINE_BYTES, maps: dict[str, TensorMap] | None = None
+    ) -> None:
         self.load_bytes, self.store_bytes = load_bytes, store_bytes
+        self.maps = maps or {}
+        self.bounds: list[Any] = []
         self.places: dict[tuple[int, str, int], Place] = {}
         self.data: set[int] = set()
         self.operation = 0
@@ -71,6 +98,9 @@ class _Walker:
             self.around((node.min, node.extent), (node.body,))
         elif isinstance(node, tirx.IfThenElse):
             self.around((node.condition,), (node.then_case, node.else_case))
+        elif isinstance(node, tirx.While):
+            if not _waits(node.body):
+                self.around((node.condition,), (node.body,))
         elif isinstance(node, tirx.Bind):
             self.reads(node.value)
             if self.depends_on_data(node.value):
@@ -83,8 +113,32 @@ class _Walker:
             name = _call_name(call)
             if name == "tirx.call_extern" and str(getattr(call.args[0], "value", "")) == OPERATION_MARKER:
                 self.operation = int(call.args[1].value)
-            else:
+            elif name.startswith(BULK):
+                self.bulk(call)
+            elif not name.startswith(PLACELESS):
                 self.reads(call, LINE_BYTES if "cp_async" in name else self.load_bytes)
+
+    def bulk(self, call: Any) -> None:
+        """A bulk copy: where its box starts, and how much of it lies in the tensor."""
+        tokens = [str(arg.value) for arg in call.args if isinstance(arg, ir.StringImm)]
+        operands = [arg for arg in call.args if not isinstance(arg, ir.StringImm)]
+        dimensions = next((int(token[0]) for token in tokens if token in ("1d", "2d", "3d", "4d", "5d")), 0)
+        if not dimensions or "prefetch" in tokens:
+            return
+        at = 0 if "bulk_group" in tokens else 1
+        tensor_map = self.maps.get(_map_name(operands[at]))
+        coordinates = list(reversed(operands[at + 1 : at + 1 + dimensions]))
+        if tensor_map is None or self.doubt or any(self.depends_on_data(item) for item in coordinates):
+            self.data.add(self.operation)
+            return
+        place, stride = tirx.IntImm("int32", 0), 1
+        for coordinate, box, extent in reversed(list(zip(coordinates, tensor_map.box, tensor_map.shape, strict=True))):
+            place, stride = place + coordinate * stride, stride * extent
+            self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
+        elements = self.load_bytes // dtype_bytes(tensor_map.dtype)
+        self.places.setdefault((self.operation, str(place), elements), Place(self.operation, place, elements))
+        if "multicast::cluster" in tokens:
+            self.bounds.append(operands[at + 2 + dimensions])
 
     def around(self, decisive: tuple[Any, ...], bodies: tuple[Any, ...]) -> None:
         """Statements under a condition or in a loop."""
@@ -137,6 +191,22 @@ class _Walker:
             expression, (tirx.Var, lambda var: found.append(True) if _handle(var) in self.loaded else None)
         )
         return bool(found)
+
+
+def _waits(statement: Any) -> bool:
+    """Whether a loop does nothing but wait for an mbarrier."""
+    return isinstance(statement, tirx.Evaluate) and _call_name(statement.value).startswith("tirx.ptx.mbarrier_")
+
+
+def _map_name(pointer: Any) -> str:
+    """The tensor map whose address an operand computes."""
+    while isinstance(pointer, ir.Call) and pointer.args:
+        pointer = pointer.args[0]
+    return str(getattr(pointer, "name", ""))
+
+
+def _int(value: int) -> Any:
+    return tirx.IntImm("int32", value)
 
 
 def _arms(index: Any) -> Iterator[Any]:

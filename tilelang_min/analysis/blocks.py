@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,18 @@ def classify(program: ThreadProgram) -> Blocks:
     """
     parts = _Parts(program)
     labels: dict[tuple[int, ...], Any] = {}
+    unknown = False
     for expression, counts in parts.decisive():
-        _add(labels, _labels(expression, parts, counts))
-    coarse, sampled = dict(labels), set(parts.data)
+        found = _labels(expression, parts, counts)
+        unknown = unknown or (found is None and not parts.reads(expression))
+        _add(labels, found)
+    sampled = set(parts.data)
+    if unknown:  # something that cannot be evaluated tells blocks apart: each stands for itself, if they are few
+        shape = parts.grid[::-1]
+        few = int(np.prod(shape)) <= MOST
+        _add(labels, np.arange(np.prod(shape)).reshape(shape) if few else None)
+        sampled |= set() if few else {operation.id for operation in program.operations}
+    coarse = dict(labels)
     placed = set()
     for place in parts.places:
         found, exact = _placed(place, parts)
@@ -124,7 +133,8 @@ class _Parts:
     """Block variables by axis, ranges of all other variables, conditions and loop bounds of a thread program."""
 
     def __init__(self, program: ThreadProgram) -> None:
-        self.grid = program.grid
+        self.grid, self.cluster = program.grid, program.cluster
+        self.bound: dict[int, Any] = {}
         self.blocks: dict[int, int] = {}
         self.ranges: dict[int, Interval] = {}
         self.conditions: list[Any] = []
@@ -147,7 +157,8 @@ class _Parts:
             self.bounds += [node.min, node.extent]
         for node in reversed(self.loops):
             try:
-                low, extent = interval(node.min, self.known()), interval(node.extent, self.known())
+                low = interval(self.inlined(node.min), self.known())
+                extent = interval(self.inlined(node.extent), self.known())
             except Unknown:
                 continue
             high = np.maximum(np.max(low.high), np.max(low.high) + np.max(extent.high) - 1)
@@ -156,7 +167,9 @@ class _Parts:
         self.data: frozenset[int] = frozenset()
         if program.target.kind != "cpu":  # which has neither sectors nor banks
             accesses = accesses_of(program)
-            self.places, self.data = accesses.places, accesses.data
+            self.data = accesses.data
+            self.places = tuple(replace(place, index=self.inlined(place.index)) for place in accesses.places)
+            self.bounds += accesses.bounds
 
     def attribute(self, node: Any) -> None:
         """A launch dimension."""
@@ -170,10 +183,48 @@ class _Parts:
                 self.threads.add(_handle(variable))
 
     def bind(self, node: Any) -> None:
-        """A block index of a CPU program."""
+        """A block index of a CPU program, or another name of a value."""
         name = str(node.var.name)
         if name in ("bx", "by", "bz"):
             self.blocks.setdefault(_handle(node.var), "xyz".index(name[1]))
+        else:
+            self.bound[_handle(node.var)] = node.value
+
+    def inlined(self, expression: Any) -> Any:
+        """An expression in launch and loop variables alone, where they say all: names and ranks in a cluster replaced."""
+        if not isinstance(expression, ir.Expr):
+            return expression
+
+        def name(variable: Any) -> Any:
+            value = self.bound.get(_handle(variable))
+            return variable if value is None or self.reads(value) else self.inlined(value)
+
+        def call(node: Any) -> Any:
+            register = next((str(arg.value) for arg in node.args if isinstance(arg, ir.StringImm)), "")
+            return self.rank() if register == "cluster_ctarank" else node
+
+        return tvm_ffi.structural_map(expression, [(tirx.Var, name), (ir.Call, call)])
+
+    def rank(self) -> Any:
+        """A block's number in its cluster."""
+        total: Any = tirx.IntImm("int32", 0)
+        step = 1
+        for axis, extent in enumerate(self.cluster):
+            variable = next(
+                (self.variables[h] for h, at in self.blocks.items() if at == axis and h in self.variables), None
+            )
+            if extent > 1 and variable is not None:
+                total = total + tirx.FloorMod(variable, tirx.IntImm("int32", extent)) * step
+            step *= extent
+        return total
+
+    @staticmethod
+    def reads(expression: Any) -> bool:
+        """Whether a value is read from memory or registers."""
+        found: list[Any] = []
+        if isinstance(expression, ir.Expr):
+            tvm_ffi.structural_walk(expression, (ir.TensorLoad, found.append))
+        return bool(found)
 
     def call(self, node: Any) -> None:
         """The condition of an ``if_then_else``."""
@@ -197,9 +248,10 @@ class _Parts:
     def decisive(self) -> Sequence[tuple[Any, bool]]:
         """Parts of conditions (and, marked, loop bounds) that name a block index, each once."""
         found: dict[str, tuple[Any, bool]] = {}
-        conditions = [part for condition in self.conditions for part in parts_of(condition)]
+        conditions = [part for condition in self.conditions for part in parts_of(self.inlined(condition))]
         for expressions, counts in ((conditions, False), (self.bounds, True)):
-            for expression in expressions:
+            for each in expressions:
+                expression = self.inlined(each)
                 if any(handle in self.blocks for handle in _variables(expression)):
                     found.setdefault(str(expression), (expression, counts))
         return list(found.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,6 +160,15 @@ class Product:
         return positions
 
 
+@lru_cache(maxsize=DESCRIPTORS)
+def operand_places(
+    bits: int, rows: tuple[int, ...], k: int, itemsize: int, transposed: bool, granule: int
+) -> tuple[Any, ...]:
+    """Index of each element (rows, k) of an operand in the block's shared memory, the granules they lie in, the last byte."""
+    addresses = Descriptor.of(bits).addresses(rows, k, itemsize, transposed)
+    return addresses // itemsize, np.unique(addresses // granule), int(addresses.max()) + itemsize
+
+
 def as_numbers(bits: Any, word: str) -> Any:
     """Elements of an operand as float64: from their own type, tf32 without the bits that are dropped."""
     if word == "tf32":
@@ -189,7 +198,6 @@ class WarpgroupProducts:
         self.known: dict[int, Registers] = {}
         self.fenced = False
         self.committed = 0
-        self.places: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self.counts: dict[tuple[int, str, int], int] = {}
         self.bytes: dict[tuple[int, str, int], int] = {}
 
@@ -344,27 +352,20 @@ class WarpgroupProducts:
         if transposed and not product.transposes:
             raise strand.error(f"{product.name} takes no transposed operands", operation)
         dtype = numpy_dtype(TYPES[word])
-        key = (bits, len(rows), rows[0], dtype.itemsize, transposed)
-        known = self.places.get(key)
-        if known is None:
-            try:
-                descriptor = Descriptor.of(bits)
-            except SimulationError as error:
-                raise strand.error(f"{strand.label(operation)}: {error.message}", operation) from None
-            addresses = descriptor.addresses(list(rows), product.k, dtype.itemsize, transposed)
-            if int(addresses.max()) + dtype.itemsize > cluster.block_bytes:
-                raise strand.error(
-                    f"{strand.label(operation)}: operand {which} reaches byte {int(addresses.max())} of shared memory, and the "
-                    f"block has {cluster.block_bytes}",
-                    operation,
-                )
-            flat = addresses + strand.block * cluster.block_bytes
-            granule = 16 if cluster.clocks is None else cluster.clocks.granule
-            if len(self.places) >= DESCRIPTORS:
-                self.places.clear()
-            known = self.places[key] = (flat // dtype.itemsize, np.unique(flat // granule))
-        at, granules = known
+        granule = CORE_BYTES if cluster.clocks is None else cluster.clocks.granule
+        try:
+            at, granules, end = operand_places(bits, tuple(rows), product.k, dtype.itemsize, transposed, granule)
+        except SimulationError as error:
+            raise strand.error(f"{strand.label(operation)}: {error.message}", operation) from None
+        if end > cluster.block_bytes:
+            raise strand.error(
+                f"{strand.label(operation)}: operand {which} reaches byte {end - 1} of shared memory, and the block has "
+                f"{cluster.block_bytes}",
+                operation,
+            )
+        base = strand.block * cluster.block_bytes
         if cluster.clocks is not None:
+            granules = granules + base // granule
             site = strand.translation.sites[number]
             agent = cluster.clocks.group_agent(strand.block, strand.all_warps[0] % cluster.warps // 4)
             cluster.clocks.async_read(site, granules, strand.all_warps, -1, agent, self.committed + 1)
@@ -375,7 +376,8 @@ class WarpgroupProducts:
             share = len(strand.all_warps) if which == "B" else 4  # A: each warp has its own rows
             self.counts[entry] = self.counts.get(entry, 0) + len(strand.all_warps)
             self.bytes[entry] = self.bytes.get(entry, 0) + moved * share // 4
-        return as_numbers(cluster.shared.view(dtype).take(at), word)
+        memory = cluster.shared[base : base + cluster.block_bytes]
+        return as_numbers(memory.view(dtype).take(at), word)
 
     def access_counts(self) -> list[AccessCount]:
         """Reads of operands: an access of a class of its own, whose cost follows no known rule."""

@@ -142,7 +142,7 @@ def ring_gemm(
     ``transposed_b``: B is (k, n) in memory and MN-major in shared memory, else (n, k).
     """
     bm, bn, bk = 128, 64, 64
-    b = Hopper(384, (n // bn, m // bm, 1))
+    b = Hopper(384, (-(-n // bn), -(-m // bm), 1))
     b.parameter("A", "float16", (m, k))
     b.parameter("B", "float16", (k, n) if transposed_b else (n, k))
     out = b.parameter("C", "float32", (m, n), "out")
@@ -153,7 +153,7 @@ def ring_gemm(
     acc, ok = local("acc", bn // 2), local("ok", 1, "uint32")
     tx, ko, ki, z, r = b.tx, var("ko"), var("ki"), var("z"), var("r")
     group = tx // 128
-    steps = k // bk
+    steps = -(-k // bk)
 
     def skip(what: str, *body: Any) -> list[Any]:
         return [] if missing == what else list(body)
@@ -205,7 +205,12 @@ def ring_gemm(
             *skip("release", when(tx % 128 == 0, arrive(bars, stages + stage))),
         ),
         mark(4),
-        loop(r, bn // 4, store(out, load(acc, r * 2, 2), row * n + column, 2), unroll=True),
+        loop(
+            r,
+            bn // 4,
+            when(tirx.And(row < m, column < n), store(out, load(acc, r * 2, 2), row * n + column, 2)),
+            unroll=True,
+        ),
     )
     counts = {"full": 1, "empty": 3 if missing == "count" else 2}
     return b.program(
