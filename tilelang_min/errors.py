@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tilelang_min.program.operation import SourceLocation
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The remedy for an unknown word: what was probably meant, and all that is known."""
+    import difflib
+
+    words = list(known)
+    near = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Known: {', '.join(words)}" if words else "leave it out: there are none"
 
 
 class TileLangError(Exception):

@@ -14,6 +14,8 @@ from typing import Any
 
 from tilelang_min.analysis.limits import check_resources
 from tilelang_min.analysis.work import bytes_min, flops
+from tilelang_min.driver.decisions import decisions
+from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
 from tilelang_min.frontend import parse
 from tilelang_min.ir.nodes import TileProgram
@@ -148,6 +150,7 @@ def build(
         "layouts": {} if layouts is None else {name: layout.describe() for name, layout in layouts.fragments.items()},
         "matrix_products": {} if layouts is None else {str(key): plan.kind for key, plan in layouts.gemms.items()},
         "notes": _notes(program, layouts),
+        "decisions": decisions(written, program, layouts, target),
         "versions": tool_versions(),
         "hash": key,
         "sources": program.sources,
@@ -167,7 +170,9 @@ def build(
             }
         metadata = _metadata(thread, compiled, work, {**watch.seconds, **compiled.seconds})
         later = Rest({"metadata": metadata.to_json()}, made)
-        finished(Bundle({**record, **later.record, "analyses": {}}, {**files, **later.files}))
+        whole = Bundle({**record, **later.record, "analyses": {}}, {**files, **later.files})
+        _dump("explanation", lambda: explain(whole, target))
+        finished(whole)
         return later
 
     if compiled.listing_is_quick:

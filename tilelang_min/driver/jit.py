@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -11,7 +12,7 @@ from tilelang_min.driver.caching import cached
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
-from tilelang_min.errors import LanguageError
+from tilelang_min.errors import LanguageError, did_you_mean
 from tilelang_min.language import PrimFunc
 from tilelang_min.runtime.bundle import Bundle
 from tilelang_min.targets import Target
@@ -98,8 +99,12 @@ def jit(target: Any = None, **options: Any) -> Any:
     Calling the factory gives a compiled :class:`Kernel`.  ``factory.for_target(name)(...)`` compiles for another target,
     ``factory.prim_func(...)`` gives the uncompiled kernel.
     """
+    known = [name for name in inspect.signature(compile).parameters if name not in ("prim_func", "target")]
+    for name in options:
+        if name not in known:
+            raise LanguageError(f"tilelang.jit has no option {name!r}", remedy=did_you_mean(name, known))
     if callable(target) and not isinstance(target, (str, Target)):
-        return _wrap(target, None, {})
+        return _wrap(target, None, options)
     return lambda factory: _wrap(factory, target, options)
 
 

@@ -108,6 +108,13 @@ class Kernel:
         """SASS, GCN or x86 assembly."""
         return self.listing.text
 
+    def explain(self) -> str:
+        """What was decided and why, as text: layouts, pipelines, matrix instructions taken and refused, barriers, resources and
+        what limits occupancy.  ``TILELANG_DUMP=1`` writes the same, with every stage, while compiling."""
+        from tilelang_min.driver.explanation import explain
+
+        return explain(self.bundle, self.target)
+
     def bundle_record(self) -> dict[str, Any]:
         """The content of ``kernel.json``."""
         return self.bundle.complete().record

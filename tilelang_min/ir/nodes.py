@@ -177,7 +177,9 @@ class Conditional(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Barrier(Statement):
-    """All threads of the block meet; what was written to shared memory before is seen after."""
+    """All threads of the block meet; what was written to shared memory before is seen after.  ``reason`` is for people."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ class GemmPlan:
     ``kind``: ``wgmma`` (warp groups), ``mma`` (mma.sync with ldmatrix), ``mfma``, ``outer`` (FMA, register blocks) or ``plain``
     (FMA, element by element).  ``instruction`` is the target's WarpgroupProduct or MatrixInstruction for the first three.
     ``k_pack`` is how many MFMAs share one wide read of A.
-    ``note`` says why a slower kind was taken, for people.
+    ``note`` says why a slower kind was taken, ``refused`` why each better one was not, for people.
     """
 
     kind: str
@@ -27,6 +27,7 @@ class GemmPlan:
     instruction: Any = None
     k_pack: int = 1
     note: str = ""
+    refused: tuple[str, ...] = ()
 
 
 def ldmatrix_brings(dtype: str, along_k: bool) -> bool:

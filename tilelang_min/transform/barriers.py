@@ -41,10 +41,12 @@ from tilelang_min.ir.vectors import ranges
 
 @dataclass(frozen=True, eq=False)
 class _Pending:
-    """An access since the last barrier.  ``origin`` names it; ``carried`` are the loops in an earlier iteration of which it was."""
+    """An access since the last barrier.  ``origin`` names it; ``carried`` are the loops in an earlier iteration of which it was.
+    ``operation`` is that of its statement."""
 
     origin: tuple[int, int]
     touch: Touch
+    operation: int
     carried: frozenset[int] = frozenset()
 
     @property
@@ -88,10 +90,17 @@ class _Inserter:
                 out.append(statement)
             else:
                 new = self.touches(statement)
-                if any(
-                    need_barrier(self.program, old.touch, one.touch, self.analyzer) for old in pending for one in new
-                ):
-                    out.append(Barrier(statement.operation))
+                conflict = next(
+                    (
+                        (old, one)
+                        for old in pending
+                        for one in new
+                        if need_barrier(self.program, old.touch, one.touch, self.analyzer)
+                    ),
+                    None,
+                )
+                if conflict is not None:
+                    out.append(Barrier(statement.operation, self.reason(*conflict)))
                     pending = ()
                 out.append(statement)
                 pending = _merge(pending, new)
@@ -114,7 +123,19 @@ class _Inserter:
         number = id(statement)
         if number not in self.known:
             self.known[number] = touches(self.program, statement, self.analyzer)
-        return tuple(_Pending((number, place), touch) for place, touch in enumerate(self.known[number]))
+        return tuple(
+            _Pending((number, place), touch, statement.operation) for place, touch in enumerate(self.known[number])
+        )
+
+    def reason(self, old: _Pending, new: _Pending) -> str:
+        """Why two accesses need a barrier between them, for people."""
+        before, after = (self.program.operations[one.operation] for one in (old, new))
+        did, does = ("writes" if one.touch.writes else "reads" for one in (old, new))
+        earlier = " in an earlier iteration" if old.carried else ""
+        return (
+            f"{before.label} (line {before.location.line}) {did} {old.touch.buffer.name}{earlier}, "
+            f"{after.label} {does} it"
+        )
 
     def carry(self, loop: Loop, one: _Pending) -> _Pending:
         """The access as later iterations see it: from an iteration that was any number of steps ago."""
@@ -126,7 +147,7 @@ class _Inserter:
             self.analyzer.bind(steps, ir.Range(1, max(2, extent if extent is not None else 1 << 30)))
             self.earlier[id(loop)] = loop.variable - steps
         touch = one.touch.moved(loop.variable, self.earlier[id(loop)])
-        return _Pending(one.origin, touch, one.carried | {id(loop)})
+        return _Pending(one.origin, touch, one.operation, one.carried | {id(loop)})
 
     def end(self, loop: Loop) -> Any:
         """A name for the loop's variable in accesses that are looked at behind the loop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Gemm, Region
@@ -17,6 +18,7 @@ _WIDE_BYTES = 16
 def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
     """The fastest plan that fits the product's extents, types and alignment."""
     reasons: list[str] = []
+    refused: list[str] = []
     if threads % target.warp_size == 0:
         types = (gemm.a.buffer.dtype, gemm.b.buffer.dtype, gemm.c.buffer.dtype)
         suited = [
@@ -26,6 +28,12 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
         ]
         if not suited and target.instruction_set and types[0] != "float32":
             reasons.append(f"{target.name} multiplies no matrices of {types[0]} into {types[2]}")
+            refused.append(reasons[-1])
+        refused += [
+            f"{each.name}: it cuts {types[0]} down to {each.input_format}"
+            for each in target.instruction_set
+            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and each.lossy
+        ]
         for instruction in suited:
             plan = (
                 _mma(gemm, threads, target, instruction)
@@ -33,15 +41,16 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
                 else _mfma(gemm, threads, target, instruction)
             )
             if isinstance(plan, GemmPlan):
-                return plan
+                return replace(plan, refused=tuple(refused))
             reasons.append(plan)
+            refused.append(f"{instruction.name}: {plan}")
         outer = _outer(gemm, threads, target)
         if outer is not None:
-            return GemmPlan("outer", outer, note="; ".join(reasons))
+            return GemmPlan("outer", outer, note="; ".join(reasons), refused=tuple(refused))
     vector = 1
     layout = BlockedLayout((gemm.m, gemm.n), threads, vector)
     reasons.append(f"{gemm.m}x{gemm.n} does not divide into register blocks of {threads} threads")
-    return GemmPlan("plain", layout, note="; ".join(reasons))
+    return GemmPlan("plain", layout, note="; ".join(reasons), refused=(*refused, reasons[-1]))
 
 
 def _splits(warps: int) -> Iterator[tuple[int, int]]:

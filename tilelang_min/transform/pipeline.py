@@ -117,7 +117,9 @@ class _Expansion:
             )  # a producer may be ahead of the end of the loop, in the next tile of a persistent block
         if self.target.kind == "cpu" or count < 2:
             return (serial,)
-        ahead = [item for item in loop.body if isinstance(item, Copy) and can_run_ahead(self.program, loop, item)]
+        ahead = [
+            item for item in loop.body if isinstance(item, Copy) and why_not_ahead(self.program, loop, item) is None
+        ]
         if not ahead:
             return (serial,)
         for copy in ahead:
@@ -153,7 +155,7 @@ class _Expansion:
             prologue.append(AsyncCommit(last))
         body = (
             AsyncWait(first, distance - 1),
-            Barrier(first),
+            Barrier(first, "the tiles of this iteration have arrived, and those of the one before are read"),
             _if_more(loop, first, distance, copies),
             AsyncCommit(last),
             *work,
@@ -211,7 +213,7 @@ class _Expansion:
         for step in range(distance):
             prologue += _prologue_step(loop, extent, step, lambda iteration: (*load(iteration), *store(iteration)))
         body = (
-            Barrier(first),
+            Barrier(first, "the tiles of this iteration have arrived, and those of the one before are read"),
             _if_more(loop, first, distance, load),
             SchedulingFence(last),
             *work,
@@ -262,30 +264,39 @@ def _if_more(loop: Loop, operation: int, distance: int, copies: Callable[[Expr],
 
 
 def can_run_ahead(program: TileProgram, loop: Loop, copy: Copy) -> bool:
-    """Whether ``copy`` may run iterations early without changing the result.
+    """Whether ``copy`` may run iterations early without changing the result (:func:`why_not_ahead` says why not)."""
+    return why_not_ahead(program, loop, copy) is None
+
+
+def why_not_ahead(program: TileProgram, loop: Loop, copy: Copy) -> str | None:
+    """Why ``copy`` may not run iterations early, or None where that does not change the result.
 
     Its source must be a parameter that the loop does not write, at offsets that read no tile; its tile must be written by this
     copy alone, be read only below it in this loop, and be touched nowhere else.
     """
     source, tile = copy.source.buffer, copy.target.buffer
-    if source.scope != "global" or tile.scope != "shared" or source.dtype != tile.dtype:
-        return False
+    if source.scope != "global" or tile.scope != "shared":
+        return "it does not bring a tensor into a shared tile"
+    if source.dtype != tile.dtype:
+        return f"it converts {source.dtype} to {tile.dtype}"
     if any(loads(offset) for offset in (*copy.source.offsets, *copy.target.offsets)):
-        return False
+        return "where it reads or writes depends on data"
     if any(uses(offset, loop.variable) for offset in copy.target.offsets):
-        return False
+        return f"it writes another part of {tile.name} in each iteration"
     inside = list(walk(loop.body))
     if any(source in written(statement) for statement in inside):
-        return False
+        return f"the loop also writes {source.name}"
     if sum(tile in written(statement) for statement in inside) != 1:
-        return False
+        return f"other statements of the loop write {tile.name} too"
     outside = [statement for statement in walk(program.body) if not any(statement is other for other in inside)]
     if any(tile in written(statement) or tile in read(program, statement) for statement in outside):
-        return False
-    above = loop.body[: loop.body.index(copy)]
+        return f"{tile.name} is used outside the loop"
+    above = loop.body[: loop.body.index(copy)] if copy in loop.body else ()
     if any(tile in read(program, statement) for statement in walk(above)):
-        return False
-    return all(_readable_at_stage(program, statement, tile) for statement in inside)
+        return f"{tile.name} is read above it: that is the tile of the iteration before"
+    if not all(_readable_at_stage(program, statement, tile) for statement in inside):
+        return f"a statement that reads {tile.name} cannot tell its stages apart"
+    return None
 
 
 def _readable_at_stage(program: TileProgram, statement: Statement, tile: Buffer) -> bool:

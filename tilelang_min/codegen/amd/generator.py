@@ -15,7 +15,7 @@ from tilelang_min.codegen import llvm_atomics, llvm_conversions, llvm_float64
 from tilelang_min.codegen.amd import code_object, listing, matrix_helpers, patch, toolchain
 from tilelang_min.codegen.amd.llvm_text import print_llvm
 from tilelang_min.codegen.llvm_lines import attach_operations
-from tilelang_min.errors import CodegenError
+from tilelang_min.errors import CodegenError, did_you_mean
 from tilelang_min.program import OPERATION_MARKER, CompiledKernel, ThreadProgram
 
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
@@ -107,7 +107,7 @@ class _Clock:
 def _waves_per_eu(options: dict[str, Any]) -> tuple[int, int] | None:
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise CodegenError(f"unknown option {unknown[0]!r} for AMD targets", remedy=f"known: {', '.join(OPTIONS)}")
+        raise CodegenError(f"unknown option {unknown[0]!r} for AMD targets", remedy=did_you_mean(unknown[0], OPTIONS))
     asked = options.get("waves_per_eu")
     if asked is None:
         return None

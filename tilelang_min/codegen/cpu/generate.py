@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.codegen.cpu import disassembly, llvm_text, toolchain
 from tilelang_min.codegen.llvm_lines import attach_operations
-from tilelang_min.errors import CodegenError, ResourceError
+from tilelang_min.errors import CodegenError, ResourceError, did_you_mean
 from tilelang_min.program.metadata import Resources
 from tilelang_min.program.thread_program import CompiledKernel
 
@@ -34,7 +34,7 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     """
     chosen = {**_OPTIONS, **(options or {})}
     for key in chosen.keys() - _OPTIONS.keys():
-        raise CodegenError(f'unknown option "{key}" for the CPU', remedy=f"known options: {', '.join(_OPTIONS)}")
+        raise CodegenError(f"unknown option {key!r} for the CPU", remedy=did_you_mean(key, _OPTIONS))
     if chosen["level"] not in (0, 1, 2, 3):
         raise CodegenError(f"option level is {chosen['level']!r}", remedy="use 0, 1, 2 or 3")
     if program.target.kind != "cpu":

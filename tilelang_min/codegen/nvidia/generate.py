@@ -11,7 +11,7 @@ from tilelang_min.codegen.nvidia.lines import OperationLines
 from tilelang_min.codegen.nvidia.printing import kernel_symbol, print_cuda
 from tilelang_min.codegen.nvidia.ptxas_log import read_ptxas_log
 from tilelang_min.codegen.nvidia.text import finish
-from tilelang_min.errors import CodegenError
+from tilelang_min.errors import CodegenError, did_you_mean
 from tilelang_min.program import CompiledKernel, Resources, ThreadProgram
 
 OPTIONS = {
@@ -72,7 +72,7 @@ def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     for name, value in chosen.items():
         kind = OPTIONS.get(name)
         if kind is None:
-            raise CodegenError(f"unknown option {name!r} for a CUDA target", remedy=f"known are {', '.join(OPTIONS)}")
+            raise CodegenError(f"unknown option {name!r} for a CUDA target", remedy=did_you_mean(name, OPTIONS))
         if type(value) is not kind:
             raise CodegenError(
                 f"option {name} is {value!r}", remedy=f"give {'a truth value' if kind is bool else 'a number'}"
