@@ -21,15 +21,14 @@ def decisions(written: TileProgram, program: TileProgram, layouts: Layouts | Non
     return {
         "tile_program": describe(program),
         "pipelines": [
-            _pipeline(written, program, statement, target)
+            _pipeline(written, program, statement, target, chosen)
             for statement in walk(written.body)
             if isinstance(statement, Loop) and statement.kind == "pipelined"
         ],
         "products": [
-            _product(statement, chosen.gemms.get(statement.operation), target)
-            for statement in walk(written.body)
-            if isinstance(statement, Gemm)
+            _product(written, statement, chosen) for statement in walk(written.body) if isinstance(statement, Gemm)
         ],
+        "warp_groups": chosen.hopper.describe().splitlines() if chosen.hopper.gemms else [],
         "fragments": {name: layout.describe() for name, layout in chosen.fragments.items()},
         "shared_layouts": {name: layout.describe() for name, layout in chosen.shared.items()},
         "barriers": [
@@ -40,7 +39,9 @@ def decisions(written: TileProgram, program: TileProgram, layouts: Layouts | Non
     }
 
 
-def _pipeline(written: TileProgram, program: TileProgram, loop: Loop, target: Target) -> dict[str, Any]:
+def _pipeline(
+    written: TileProgram, program: TileProgram, loop: Loop, target: Target, layouts: Layouts
+) -> dict[str, Any]:
     extent = as_int(simplify(loop.extent))
     copies = [item for item in loop.body if isinstance(item, Copy)]
     stay = {copy.operation: why_not_ahead(written, loop, copy) for copy in copies}
@@ -56,6 +57,8 @@ def _pipeline(written: TileProgram, program: TileProgram, loop: Loop, target: Ta
         how = "no copy may run ahead: an ordinary loop"
     elif stages < 2:
         how = "too few iterations to run ahead: an ordinary loop"
+    elif loop.operation in layouts.hopper.loops:
+        how = "a producer warp group fills a ring of tiles by bulk copies (TMA)"
     elif _is_asynchronous(program.body, ahead):
         how = "asynchronous copies"
     else:
@@ -75,7 +78,8 @@ def _is_asynchronous(body: tuple[Statement, ...], operations: list[int]) -> bool
     return any(isinstance(item, Copy) and item.asynchronous and item.operation in operations for item in walk(body))
 
 
-def _product(gemm: Gemm, plan: GemmPlan | None, target: Target) -> dict[str, Any]:
+def _product(written: TileProgram, gemm: Gemm, layouts: Layouts) -> dict[str, Any]:
+    plan = layouts.gemms.get(gemm.operation)
     described: dict[str, Any] = {
         "operation": gemm.operation,
         "shape": [gemm.m, gemm.n, gemm.k],
@@ -83,11 +87,20 @@ def _product(gemm: Gemm, plan: GemmPlan | None, target: Target) -> dict[str, Any
     }
     if plan is None:
         return {**described, "kind": "vector", "instruction": None, "layout": None, "refused": []}
-    instruction = plan.instruction
+    label = f"{written.operations[gemm.operation].label}: no "
     return {
         **described,
         "kind": plan.kind,
-        "instruction": getattr(instruction, "name", None),
+        "instruction": _instruction(plan),
         "layout": plan.layout.describe(),
-        "refused": list(plan.refused),
+        "refused": [
+            *(note.removeprefix(label) for note in layouts.hopper.notes if note.startswith(label)),
+            *plan.refused,
+        ],
     }
+
+
+def _instruction(plan: GemmPlan) -> str | None:
+    """Name of the matrix instruction; that of a warp group goes by the columns that it multiplies at a time."""
+    name = getattr(plan.instruction, "name", None)
+    return name(getattr(plan.layout, "columns", 0)) if callable(name) else name

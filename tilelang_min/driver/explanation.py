@@ -39,6 +39,7 @@ def explain(bundle: Bundle, target: Target) -> str:
         ],
         "pipelines": [line for item in decided.get("pipelines", ()) for line in _pipeline(item, operations)],
         "matrix products": [line for item in decided.get("products", ()) for line in _product(item, operations)],
+        "warp groups": decided.get("warp_groups", []),
         "barriers": list(_barriers(decided.get("barriers", ()), operations)),
         "resources": list(_resources(metadata, target)),
         "notes": list(record.get("notes", ())),

@@ -95,6 +95,15 @@ def test_a_kernel_for_a_cpu() -> None:
     assert "instructions: " in section(text, "resources")
 
 
+def test_a_kernel_of_warp_groups() -> None:
+    kernel = tilelang.compile(product(shape=(128, 128), k=64), "cuda:sm_90a", cache=False, options={"hopper": True})
+    text = kernel.explain()
+    assert "taken: tensor cores, by warp groups (wgmma.mma_async.sync.aligned.m64n" in section(text, "matrix products")
+    assert "bulk copies (TMA)" in section(text, "pipelines")
+    assert "tile A_shared: swizzled" in section(text, "warp groups")
+    assert "; swizzled: unit u of row r" in section(text, "shared memory")
+
+
 REFUSALS = {
     (
         "cuda:sm_80",
