@@ -28,6 +28,7 @@ __all__ = [
     "Kernel",
     "access",
     "compile",
+    "device_info",
     "errors",
     "get_backend",
     "get_target_arch",
@@ -47,6 +48,13 @@ def profile(kernel: Kernel, *args: Any, profiler: str = "auto") -> Any:
     from importlib import import_module
 
     return import_module("tileprof.session").profile(kernel, *args, profiler=profiler)
+
+
+def device_info() -> Any:
+    """Facts about the NVIDIA GPU that launches use: name, multiprocessors, sizes.  Raises LaunchError without one."""
+    from tilelang_min.runtime.cuda import device_info
+
+    return device_info()
 
 
 def __getattr__(name: str) -> Any:

@@ -21,10 +21,10 @@ from tileprof.workload.problems import nearest
 INTERRUPTED = 130
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a fault of ours, none of the documented statuses
 
-VERBS = ("run", "report", "check", "conflicts", "doctor", "schema")
+VERBS = ("run", "report", "check", "conflicts", "doctor", "calibrate", "schema")
 """Verbs in the order in which help lists them; each is ``COMMAND`` in the module of its name."""
 
-PLANNED = ("compare", "import", "calibrate")
+PLANNED = ("compare", "import")
 """Verbs that are designed and not there yet."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import tileprof
 from tileprof import __version__
 from tileprof.collect import ncu
+from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
 from tileprof.errors import UsageError
 from tileprof.execute.progress import Progress
@@ -192,12 +193,16 @@ def _header(prepared: Prepared, started: str) -> Run:
 
 
 def _datasheet_ceilings(cases: Sequence[Case], machine: Machine) -> list[Ceiling]:
-    """Ceilings of the GPUs that the cases are for: of the one that is here where it fits."""
+    """Ceilings of the GPUs that the cases are for: measured by ``tileprof calibrate`` where the GPU is here, else a datasheet's."""
     found = {c.target.target: c.target for c in cases if c.target.kind != "cpu" and c.target.unsupported is None}
     rows: list[Ceiling] = []
     for name, target in found.items():
         gpu = machine.gpu_for(target.kind, name.partition(":")[2])
-        rows += ceilings(name, gpu.name if gpu else "")
+        arch = name.partition(":")[2]
+        measured = kept(machine_key(gpu.name, arch), name) if gpu else []
+        known = {(row.quantity, row.unit_class) for row in measured}
+        rows += measured
+        rows += [row for row in ceilings(name, gpu.name if gpu else "") if (row.quantity, row.unit_class) not in known]
     return rows
 
 

@@ -21,7 +21,9 @@ _MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
 _MAX_REGISTERS = "tirx.max_registers"
 
 ROLLED = "__tl_rolled"
-"""Extern name of a marker: the loop behind it is not unrolled."""
+"""Extern name of a marker: the loop behind it is unrolled so many times at most."""
+
+_LONG_LOOP, _FEW_TIMES = 32, 4
 
 _NEEDS = Needs(
     bool_bytes=True,  # it prints four bools in memory as four 16-bit integers
@@ -118,17 +120,34 @@ def _fold_constants(module: Any) -> Any:
 
 
 def _mark_rolled_loops(module: Any) -> Any:
-    """:data:`ROLLED` in front of every serial loop that waits for barriers: NVRTC would unroll a short one, with all in it."""
+    """:data:`ROLLED` in front of every serial loop that NVRTC would unroll too often.
+
+    One that waits for barriers stays as it is: a short one would be unrolled with all in it.  A long one with float16 arithmetic is
+    unrolled a few times: that arithmetic is inline assembly, which NVRTC takes for nothing; it unrolls 512 iterations
+    of 64 multiply-adds whole, and does not end within minutes.
+    """
     from tvm.ir import Call
-    from tvm.tirx import Evaluate, For, ForKind, SeqStmt, call_extern
+    from tvm.tirx import Add, Div, Evaluate, For, ForKind, IntImm, Mul, SeqStmt, Sub, call_extern
     from tvm_ffi import structural_map, structural_walk
 
     def mark(loop: Any) -> Any:
-        waits: list[Any] = []
-        structural_walk(loop.body, (Call, lambda call: waits.append(call) if _waits(call) else None))
-        if not waits or loop.kind != ForKind.SERIAL:
+        if loop.kind != ForKind.SERIAL:
             return loop
-        return SeqStmt([Evaluate(call_extern("void", ROLLED)), loop])
+        waits: list[Any] = []
+        halves: list[Any] = []
+        long = isinstance(loop.extent, IntImm) and int(loop.extent) >= _LONG_LOOP
+
+        def arithmetic(node: Any) -> None:
+            if str(node.ty.dtype).startswith("float16"):
+                halves.append(node)
+
+        callbacks: list[Any] = [(Call, lambda call: waits.append(call) if _waits(call) else None)]
+        if long:
+            callbacks.append(((Add, Sub, Mul, Div), arithmetic))
+        structural_walk(loop.body, callbacks)
+        if not waits and not halves:
+            return loop
+        return SeqStmt([Evaluate(call_extern("void", ROLLED, 1 if waits else _FEW_TIMES)), loop])
 
     for variable, function in module.functions.items():
         body = structural_map(function.body, (For, mark))

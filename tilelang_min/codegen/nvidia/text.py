@@ -25,6 +25,7 @@ _STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _MARKER = re.compile(rf"\s*{OPERATION_MARKER}\((\d+)\);\s*")
 _SMALLEST = re.compile(r"(?<![\w.])-(?:(2147483648)|9223372036854775808)(?![\w.])")
+_ROLLED = re.compile(rf"{ROLLED}\((\d+)\);")
 _KERNEL = re.compile(r'^extern "C" __global__ .*\{\s*$', re.MULTILINE)
 
 
@@ -33,7 +34,7 @@ def finish(text: str, lines: OperationLines) -> str:
     kernel = _KERNEL.search(text)
     if kernel is None:
         raise CodegenError("the printed CUDA C++ holds no kernel")
-    body = smallest_integers(text[kernel.start() :]).replace(f"{ROLLED}();", "#pragma unroll 1")
+    body = _ROLLED.sub(r"#pragma unroll \1", smallest_integers(text[kernel.start() :]))
     return helpers_to_macros(text[: kernel.start()]) + markers_to_lines(body, lines)
 
 
