@@ -46,7 +46,8 @@ class Context:
         self.shared_bytes_dynamic = 0
         self.thread = tirx.Var("threadIdx_x", "int32")
         self.launched = program.grid
-        self.block: Any = None  # number of a persistent block
+        self.block: Any = None  # number of the block where they are launched in one row
+        self.cluster = 1
         self.rings: Any = None  # the consumers' rings, while their work is lowered
         self.consumers: int | None = None  # threads that meet at barriers, where not all of the block do
         self.maps: Any = None  # tensor maps that were asked for
@@ -144,12 +145,18 @@ class Context:
         number, threads = (tirx.IntImm("uint32", value) for value in (CONSUMER_BARRIER, self.consumers))
         self.emit(tirx.Evaluate(ptx["bar.sync"](number, threads)))
 
-    def persist(self) -> None:
-        """The blocks that are launched are as many as the first known device has units, and no more than tiles."""
+    def launch_in_a_row(self, *, persistent: bool, cluster: int) -> None:
+        """As many blocks as tiles; ``persistent``: no more than the first known device has units.  ``cluster`` blocks together."""
         count = self.program.grid[0] * self.program.grid[1] * self.program.grid[2]
-        self.launched = (min(count, self.target.devices[0].units), 1, 1)
+        blocks = min(count, self.target.devices[0].units) if persistent else count
+        self.launched, self.cluster = (blocks, 1, 1), cluster
         self.block = tirx.Var(self.fresh("blockIdx_x"), "int32")
-        bind_range(self.analyzer, self.block, 0, self.launched[0])
+        bind_range(self.analyzer, self.block, 0, blocks)
+
+    @property
+    def rank(self) -> Any:
+        """Number of the block in its cluster."""
+        return self.block % self.cluster
 
     # -- names and storage -----------------------------------------------------------------------------------------
 

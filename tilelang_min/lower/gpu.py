@@ -68,8 +68,8 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     if plan.specialised:
         threads += GROUP_THREADS
         tiles = None
-        if plan.persistent:
-            context.persist()
+        if plan.persistent or plan.cluster > 1:
+            context.launch_in_a_row(persistent=plan.persistent, cluster=plan.cluster)
             tiles = partial(tile_of, panel=panel)
         lower_roles(context, layouts, maps, _block, tiles)
     else:
@@ -77,7 +77,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         finish_stores(context)
     body = sequence([*context.allocations, *context.take()])
     launched = program.block_variables
-    if plan.persistent:
+    if context.block is not None:
         launched = (context.block, *program.block_variables[1:])
     elif panel is not None:
         launched, body = _rasterised(context, body, panel)
@@ -85,7 +85,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     axes += [
         (f"blockIdx.{axis}", variable, extent)
         for axis, variable, extent in zip("zyx", reversed(launched), reversed(context.launched), strict=True)
-        if not plan.persistent or axis == "x"
+        if context.block is None or axis == "x"
     ]
     for tag, variable, extent in axes:
         iterator = tirx.IterVar(ir.Range(0, extent), variable, tirx.IterVar.ThreadIndex, tag)
@@ -103,6 +103,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         shared_bytes_dynamic=context.shared_bytes_dynamic,
         operations=program.operations,
         tensor_maps=tuple(maps.maps),
+        cluster=(plan.cluster, 1, 1),
         consumer_threads=program.threads if plan.specialised else None,
     )
 

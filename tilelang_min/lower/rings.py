@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
-from tvm.script.tirx import ptx
+from tvm.script.tirx import cuda, ptx
 
 from tilelang_min.ir.expressions import bind_range, index, substitute
 from tilelang_min.ir.hopper import Ring, RingLoop
@@ -57,6 +57,7 @@ class Rings:
                 context.registers(name.format("stage"), "int32", 1),
                 context.registers(name.format("parity"), "int32", 1),
             )
+        self.together: set[int] = set()  # loads of which each block of a cluster brings a half to both
         self.ready = context.registers(f"{role}_ready", "uint32", 1)
 
     def start(self) -> None:
@@ -100,7 +101,7 @@ def _empty(context: Context, ring: Ring, stage: Any) -> Any:
 
 def initialise(context: Context, ring: Ring, consumers: int) -> None:
     """What one thread does before anybody uses the ring; ``consumers`` threads work with it."""
-    arrivals = consumers if ring.bystanders else consumers // _WARP
+    arrivals = (consumers if ring.bystanders else consumers // _WARP) * context.cluster
     for stage in range(ring.stages):
         for barrier, count in ((_full(context, ring, stage), 1), (_empty(context, ring, stage), arrivals)):
             count_ = tirx.IntImm("uint32", count)
@@ -153,7 +154,8 @@ def _fill(context: Context, rings: Rings, maps: TensorMaps, loop: RingLoop, rena
     for copy in ring.loads:
         context.mark(copy.operation)
         offsets = tuple(substitute(item, renamed) for item in copy.source.offsets)
-        load_tile(context, maps, copy, offsets, stage, full)
+        half = context.rank if id(copy) in rings.together else None
+        load_tile(context, maps, copy, offsets, stage, full, half)
     context.mark(loop.operation)
     rings.step(loop, stage)
 
@@ -210,8 +212,22 @@ def _before(ring: Ring, stage: Any) -> Any:
 
 def _release(context: Context, ring: Ring, stage: Any) -> None:
     """Give a stage back: all threads say so where each read what it liked, else one of each warp."""
-    arrive = tirx.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](_empty(context, ring, stage)))
+    barrier = _empty(context, ring, stage)
+    if context.cluster > 1:
+        _release_to_all(context, barrier)
+        return
+    arrive = tirx.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](barrier))
     if ring.bystanders:
         context.emit(arrive)
     else:
         context.emit(tirx.IfThenElse(tirx.EQ(context.thread % _WARP, 0), arrive, None))
+
+
+def _release_to_all(context: Context, barrier: Any) -> None:
+    """To the producers of all blocks of the cluster, whose loads write here: lane r of each warp tells block r."""
+    there = context.array("there", "uint32", 1)
+    lane = context.thread % _WARP
+    address = ptx["mapa.shared::cluster.u32"](there[0], cuda.cvta_generic_to_shared(barrier), tirx.Cast("uint32", lane))
+    arrive = ptx["mbarrier.arrive.shared::cluster.b64"](there[0])
+    body = sequence([tirx.Evaluate(address), tirx.Evaluate(arrive)])
+    context.emit(tirx.IfThenElse(tirx.LT(lane, context.cluster), body, None))

@@ -17,6 +17,9 @@ from tilelang_min.ir.nodes import Buffer, Copy, Expr, Region
 from tilelang_min.lower.context import Context
 from tilelang_min.program import TensorMap
 
+SWIZZLE_ROWS = 8
+"""Rows after which a swizzle repeats."""
+
 
 class TensorMaps:
     """The maps of one kernel: one for each tensor, box and swizzle."""
@@ -44,25 +47,56 @@ def tile_bytes(context: Context, tile: Buffer) -> int:
 
 
 def load_tile(
-    context: Context, maps: TensorMaps, copy: Copy, offsets: tuple[Expr, ...], stage: Expr, barrier: Any
+    context: Context,
+    maps: TensorMaps,
+    copy: Copy,
+    offsets: tuple[Expr, ...],
+    stage: Expr,
+    barrier: Any,
+    half: Expr = None,
 ) -> None:
-    """Ask for the tile that ``copy`` brings from ``offsets`` of its tensor; ``barrier`` hears of its bytes."""
-    for box, place, element in _boxes(context, copy.source, offsets, copy.target, stage):
+    """Ask for the tile that ``copy`` brings from ``offsets`` of its tensor; ``barrier`` hears of its bytes.
+
+    ``half`` (0 or 1): ask for that half of its rows, for both blocks of the cluster.
+    """
+    parts, part = (1, 0) if half is None else (2, half)
+    for box, place, element in _boxes(context, copy.source, offsets, copy.target, stage, parts, part):
         swizzle = context.layout_of(copy.target.buffer).swizzle_bytes
         variable = maps.variable(copy.source.buffer, box, swizzle)
         name = f"cp.async.bulk.tensor.{len(box)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
         target = context.storage[copy.target.buffer.name].ptr_to([index(element)])
-        context.emit(tirx.Evaluate(ptx[name](target, tirx.address_of(variable), *place, barrier)))
+        operands = [target, tirx.address_of(variable), *place, barrier]
+        if half is not None:
+            name += ".multicast::cluster"
+            operands.append(tirx.IntImm("uint16", 3))
+        context.emit(tirx.Evaluate(ptx[name](*operands)))
+
+
+def halves(context: Context, copy: Copy) -> bool:
+    """Whether the rows of a tile divide into two halves, each of whole swizzles."""
+    layout, rows = context.layout_of(copy.target.buffer), copy.source.extents[:-1]
+    return sum(extent != 1 for extent in rows) == 1 and layout.rows % (2 * SWIZZLE_ROWS) == 0
 
 
 def _boxes(
-    context: Context, tensor: Region, offsets: tuple[Expr, ...], tile: Region, stage: Expr
+    context: Context,
+    tensor: Region,
+    offsets: tuple[Expr, ...],
+    tile: Region,
+    stage: Expr,
+    parts: int,
+    part: Expr,
 ) -> Iterator[tuple[tuple[int, ...], list[Any], Expr]]:
     """For each panel of a tile: the box, its place in the tensor (innermost first), and its first element in shared memory."""
     layout = context.layout_of(tile.buffer)
     start = 0 if stage is None else index(stage) * layout.pitch
-    box = (*tensor.extents[:-1], layout.panel)
+    box, first = [*tensor.extents[:-1], layout.panel], list(offsets)
+    if parts > 1:
+        axis = next(axis for axis, extent in enumerate(box[:-1]) if extent != 1)
+        box[axis] //= parts
+        first[axis] = first[axis] + part * box[axis]
+        start = start + part * (box[axis] * layout.row_stride)
     for panel in range(layout.columns // layout.panel):
-        place = [*offsets[:-1], offsets[-1] + panel * layout.panel]
+        place = [*first[:-1], first[-1] + panel * layout.panel]
         coordinates = [index(context.simplify(item)) for item in reversed(place)]
-        yield box, coordinates, context.simplify(start + panel * layout.rows * layout.row_stride)
+        yield tuple(box), coordinates, context.simplify(start + panel * layout.rows * layout.row_stride)

@@ -23,12 +23,13 @@ from typing import Any
 from tvm import tirx
 from tvm.script.tirx import ptx
 
-from tilelang_min.ir.expressions import bind_range, index
-from tilelang_min.ir.nodes import Gemm, Statement, TileProgram, walk
+from tilelang_min.ir.expressions import bind_range, index, uses
+from tilelang_min.ir.hopper import RingLoop
+from tilelang_min.ir.nodes import Copy, Gemm, Statement, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.rings import Pairs, Rings, initialise, produce, ring_loops
-from tilelang_min.lower.tma import TensorMaps
+from tilelang_min.lower.tma import TensorMaps, halves
 from tilelang_min.lower.tma_store import finish_stores
 from tilelang_min.targets.wgmma import GROUP_THREADS
 
@@ -45,7 +46,7 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
     loops = ring_loops(program.body)
     consumers = program.threads
     context.emit(tirx.IfThenElse(tirx.EQ(context.thread, 0), _initialised(context, loops, consumers), None))
-    context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+    _all_meet(context)
     registers = _registers(context, consumers)
     with context.nested() as producer:
         context.mark(0)
@@ -53,6 +54,8 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
             context.emit(tirx.Evaluate(ptx["setmaxnreg.dec.sync.aligned.u32"](registers[0])))
         with context.nested() as elected:
             rings = Rings(context, loops, "producer", 1)
+            if context.cluster > 1:
+                rings.together = {id(copy) for copy in _common(context, loops, layouts.hopper.panel)}
             rings.start()
             _for_tiles(context, tiles, lambda renamed: produce(context, rings, maps, program.body, renamed), fresh=True)
         context.emit(tirx.IfThenElse(tirx.EQ(context.thread % GROUP_THREADS, 0), sequence(elected), None))
@@ -76,6 +79,30 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
     group = tirx.floordiv(context.thread, GROUP_THREADS)
     condition = tirx.EQ(group, consumers // GROUP_THREADS)
     context.emit(tirx.IfThenElse(condition, sequence(producer), sequence(consumer)))
+    if context.cluster > 1:  # the other block may still write, and arrive, here
+        context.mark(0)
+        _all_meet(context)
+
+
+def _all_meet(context: Context) -> None:
+    """All threads of the block, or of the cluster."""
+    if context.cluster == 1:
+        context.emit(tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared")))
+        return
+    context.emit(tirx.Evaluate(ptx["barrier.cluster.arrive.release"]()))
+    context.emit(tirx.Evaluate(ptx["barrier.cluster.wait.acquire"]()))
+
+
+def _common(context: Context, loops: list[RingLoop], panel: tuple[int, str] | None) -> list[Copy]:
+    """Loads that are the same for the blocks of a cluster, which differ in one index of the grid."""
+    bx, by, _ = context.program.block_variables
+    variable = by if panel is None or panel[1] == "row" else bx
+    loads = [copy for loop in loops if loop.ring is not None for copy in loop.ring.loads]
+    return [
+        copy
+        for copy in loads
+        if halves(context, copy) and not any(uses(item, variable) for item in copy.source.offsets)
+    ]
 
 
 def needs_fences(program: TileProgram, layouts: Layouts) -> bool:
@@ -126,22 +153,32 @@ def _for_tiles(context: Context, tiles: Tiles | None, body: Callable[[Pairs], No
         body([])
         return
     renamed: Pairs = []
-    turn = tirx.Var(context.fresh("turn"), "int32")
     count = program.grid[0] * program.grid[1] * program.grid[2]
     blocks = context.launched[0]
+    if blocks == count:
+        _place(context, tiles, context.block, renamed, fresh=fresh)
+        body(renamed)
+        return
+    turn = tirx.Var(context.fresh("turn"), "int32")
     bind_range(context.analyzer, turn, 0, -(-count // blocks))
     with context.nested() as inner:
         context.mark(0)
         tile = tirx.Var(context.fresh("tile"), "int32")
         bind_range(context.analyzer, tile, 0, count)
         context.emit(tirx.Bind(tile, context.block + turn * blocks))
-        for variable, extent, value in zip(program.block_variables, program.grid, tiles(context, tile), strict=True):
-            name = variable
-            if fresh:
-                name = tirx.Var(context.fresh(f"{variable.name}_ahead"), "int32")
-                bind_range(context.analyzer, name, 0, extent)
-                renamed.append((variable, name))
-            context.emit(tirx.Bind(name, index(value)))
+        _place(context, tiles, tile, renamed, fresh=fresh)
         body(renamed)
     turns = tirx.truncdiv(index(count + blocks - 1) - context.block, index(blocks))
     context.emit(tirx.For(turn, index(0), turns, tirx.ForKind.SERIAL, sequence(inner)))
+
+
+def _place(context: Context, tiles: Tiles, tile: Any, renamed: Pairs, *, fresh: bool) -> None:
+    """Name the block indices of a tile."""
+    program = context.program
+    for variable, extent, value in zip(program.block_variables, program.grid, tiles(context, tile), strict=True):
+        name = variable
+        if fresh:
+            name = tirx.Var(context.fresh(f"{variable.name}_ahead"), "int32")
+            bind_range(context.analyzer, name, 0, extent)
+            renamed.append((variable, name))
+        context.emit(tirx.Bind(name, index(value)))

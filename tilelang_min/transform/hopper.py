@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import prod
+from typing import Any
 
 from tilelang_min.analysis.regions import written
 from tilelang_min.errors import LanguageError
@@ -79,27 +80,70 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
         loops = list(_rings(program, program.body, plan))
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
-            plan.panel = program.panel or _panel(program, loops, target.devices[0].units)
-            plan.persistent = options.persistent and prod(program.grid) > target.devices[0].units
+            _order(program, loops, target.devices[0].units, options, plan)
     return plan
 
 
-def _panel(program: TileProgram, loops: list[Loop], units: int) -> tuple[int, str] | None:
-    """Rows of a panel such that blocks that run together load the fewest bytes: ``rows`` x ``units / rows`` blocks share
-    ``rows`` tiles of what depends on the row of the grid alone, and ``units / rows`` of what depends on the column."""
+# -- the order of blocks -------------------------------------------------------------------------------------------
+
+
+def _order(program: TileProgram, loops: list[Loop], units: int, options: HopperOptions, plan: HopperPlan) -> None:
+    """Persistent blocks, the order of tiles, and pairs of blocks that share loads.
+
+    Of tiles that run together the fewest bytes come into the cache when ``rows`` x ``units / rows`` of them share ``rows`` tiles
+    of what depends on the row of the grid alone, and ``units / rows`` of what depends on the column.  Two neighbours along the
+    direction on which fewer bytes depend are a cluster: each brings one half of what both need.
+    """
     bx, by, _ = program.block_variables
-    if program.grid[0] == 1 or program.grid[1] == 1:
-        return None
-    by_row, by_column = 0, 0
-    for copy in (item for loop in loops for item in loop.body if isinstance(item, Copy)):
-        across, along = (any(uses(offset, variable) for offset in copy.source.offsets) for variable in (by, bx))
-        size = prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype)
-        by_row += size if across and not along else 0
-        by_column += size if along and not across else 0
-    if not by_row or not by_column:
-        return None
+    loads = [item for loop in loops for item in loop.body if isinstance(item, Copy)]
+    moved = {id(copy): prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype) for copy in loads}
+
+    def shared(variable: Any) -> int:
+        """Bytes that blocks which differ in ``variable`` alone have in common."""
+        return sum(moved[id(copy)] for copy in loads if not any(uses(item, variable) for item in copy.source.offsets))
+
+    # Along a column of the grid blocks share what does not depend on the row, and the other way round.
+    in_column, in_row = shared(by), shared(bx)
     sizes = [1 << bit for bit in range(units.bit_length())]
-    return min(sizes, key=lambda rows: rows * by_row + -(-units // rows) * by_column), "row"
+    choices = []
+    for order, variable, extent, together, apart in (
+        ("row", by, program.grid[1], in_column, in_row),
+        ("column", bx, program.grid[0], in_row, in_column),
+    ):
+        pairs = (
+            options.cluster
+            and together > 0
+            and extent % 2 == 0
+            and units % 2 == 0
+            and not _depends(program, loops, variable)
+        )
+        size = min(sizes, key=lambda count, a=apart, b=together: count * a + -(-units // count) * b)  # type: ignore[misc]
+        choices.append((pairs, together, max(2, size), order))
+    best = max(choices[:2], key=lambda choice: choice[:2])
+    if program.panel is not None:
+        best = next(choice for choice in choices if choice[3] == program.panel[1])
+        best = (best[0] and program.panel[0] % 2 == 0, best[1], *program.panel)
+    plan.cluster = 2 if best[0] else 1
+    if program.panel is not None or best[0] or (in_column and in_row):
+        plan.panel = (best[2], best[3])
+    plan.persistent = options.persistent and prod(program.grid) > units
+
+
+def _depends(program: TileProgram, loops: list[Loop], variable: Any) -> bool:
+    """Whether how often the loops run depends on ``variable``: their own lengths, or those and the conditions around them."""
+    numbers = {loop.operation for loop in loops}
+    for statement in walk(program.body):
+        if isinstance(statement, (Loop, Conditional)):
+            inside = {item.operation for item in walk((statement,)) if isinstance(item, Loop)}
+            if inside & numbers:
+                values = (
+                    (statement.condition,)
+                    if isinstance(statement, Conditional)
+                    else (statement.start, statement.extent)
+                )
+                if any(uses(value, variable) for value in values):
+                    return True
+    return False
 
 
 # -- products ------------------------------------------------------------------------------------------------------
