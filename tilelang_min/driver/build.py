@@ -40,7 +40,7 @@ _GENERATORS = {
     "hip": "tilelang_min.codegen.amd",
     "cpu": "tilelang_min.codegen.cpu",
 }
-HOPPER_DEFAULT = False
+HOPPER_DEFAULT: bool | dict[str, bool] = False
 """The compile option ``hopper`` where it is not given."""
 
 _SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}

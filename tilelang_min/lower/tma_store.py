@@ -34,12 +34,15 @@ def store_fragment(context: Context, maps: TensorMaps, layouts: Layouts, copy: C
     context.stored = True
     groups = layout.groups_of_warps[0] * layout.groups_of_warps[1]
     copies = plan.tile.shape[0] // (groups * ROWS)
-    per_instruction = layout.columns // plan.columns
-    chunk = 0
-    for tile_row in range(layout.tiles[0]):
-        for panel in range(layout.tiles[1] * per_instruction):
-            _chunk(context, maps, copy, layout, plan, (tile_row, panel), chunk % copies, copies)
-            chunk += 1
+    panels = layout.tiles[1] * layout.columns // plan.columns
+    places = [(tile_row, panel) for tile_row in range(layout.tiles[0]) for panel in range(panels)]
+    # The copies of the tile take turns, also from one tile of a persistent block to the next; where that does not come out
+    # even, or others use the tile too, a statement begins when all have been read.
+    alone = sum(store.tile is plan.tile for store in layouts.hopper.stores.values()) == 1
+    even = alone and len(places) % copies == 0
+    for number, place in enumerate(places):
+        pending = copies - 1 if even or number else 0
+        _chunk(context, maps, copy, layout, plan, place, number % copies, copies, pending)
 
 
 def finish_stores(context: Context) -> None:
@@ -73,11 +76,12 @@ def _chunk(
     place: tuple[int, int],
     number: int,
     copies: int,
+    pending: int,
 ) -> None:
     tile_row, panel = place
     group = context.thread // GROUP_THREADS
     first_row = (group * copies + number) * ROWS  # of the group's copy in the staging tile
-    _by_one(context, lambda: context.emit(tirx.Evaluate(ptx["cp.async.bulk.wait_group.read"](copies - 1))))
+    _by_one(context, lambda: context.emit(tirx.Evaluate(ptx["cp.async.bulk.wait_group.read"](pending))))
     _meet(context)
     _write(context, copy, layout, plan, place, first_row)
     context.emit(tirx.Evaluate(ptx["fence.proxy.async.shared::cta"]()))

@@ -114,7 +114,7 @@ def _conditions(statement: Statement, holds: Any, environment: dict[int, Any]) -
 def _evaluate(e: Expression, environment: dict[int, Any]) -> Any:
     """The value for each thread, or None where it depends on more."""
     if e.kind == "const":
-        return np.int64(e.value)
+        return np.int64(e.value) if -(1 << 63) <= e.value < 1 << 63 else None  # a descriptor: no condition on threads
     if e.kind == "var":
         return environment.get(e.value)
     parts = [_evaluate(arg, environment) for arg in e.args]

@@ -41,20 +41,23 @@ from tilelang_min.transform.pipeline import can_run_ahead
 
 @dataclass(frozen=True)
 class HopperOptions:
-    """What may be used; the compile option ``hopper`` gives some of them by name."""
+    """What may be used; the compile option ``hopper`` gives some of them by name.
+
+    Clusters are off: pairs of blocks that share loads were right and slower on an H200 at every size of ``docs/hopper.md``.
+    """
 
     wgmma: bool = True
     tma: bool = True
     warp_specialize: bool = True
     persistent: bool = True
-    cluster: bool = True
+    cluster: bool = False
 
     @classmethod
     def of(cls, value: object) -> HopperOptions:
-        """The options that a dictionary, or one truth value for all, stands for.  LanguageError for anything else."""
+        """The options that a dictionary stands for; True is none of them, False all off.  LanguageError for anything else."""
         names = [field.name for field in fields(cls)]
         if isinstance(value, bool):
-            return cls(**dict.fromkeys(names, value))
+            return cls() if value else cls(**dict.fromkeys(names, False))
         if isinstance(value, dict):
             for name, item in value.items():
                 if name not in names or not isinstance(item, bool):
