@@ -2,7 +2,7 @@
 
 Many small kernels rather than few large ones: matrix products with every padding, transposed operands and ragged edges,
 transposes, strided and shifted copies, broadcasts, shared tiles read in ways that conflict, and reductions.  Compiled, measured and
-joined by ``h200_kernels.py``.
+joined by ``h200_kernels.py``.  Shared tiles keep plain rows (``T.rows()``): conflicts are what is measured here.
 """
 
 import dataclasses
@@ -27,6 +27,7 @@ def gemm(M, N, K, bm, bn, bk, pad_a, pad_b, stages, dtype, ta=False, tb=False, t
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((a_rows, a_columns + pad_a), dtype)
             B_shared = T.alloc_shared((b_rows, b_columns + pad_b), dtype)
+            T.annotate_layout({A_shared: T.rows(), B_shared: T.rows()})
             C_local = T.alloc_fragment((bm, bn), "float32")
             T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
@@ -57,6 +58,7 @@ def transpose_read(m, n, tm, tn, pad, dtype):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((n, m), dtype)):
         with T.Kernel(T.ceildiv(n, tn), T.ceildiv(m, tm), threads=THREADS) as (bx, by):
             S = T.alloc_shared((tm, tn + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             T.copy(A[by * tm, bx * tn], S[:, 0:tn])
             for i, j in T.Parallel(tn, tm):
                 B[bx * tn + i, by * tm + j] = S[j, i]
@@ -71,6 +73,7 @@ def transpose_write(m, n, tm, tn, pad, dtype):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((n, m), dtype)):
         with T.Kernel(T.ceildiv(n, tn), T.ceildiv(m, tm), threads=THREADS) as (bx, by):
             S = T.alloc_shared((tn, tm + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             for i, j in T.Parallel(tm, tn):
                 S[j, i] = A[by * tm + i, bx * tn + j]
             T.copy(S[:, 0:tm], B[bx * tn, by * tm])
@@ -122,6 +125,7 @@ def copy_through(m, n, tm, tn, pad, dtype, to):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), to)):
         with T.Kernel(T.ceildiv(n, tn), T.ceildiv(m, tm), threads=THREADS) as (bx, by):
             S = T.alloc_shared((tm, tn + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             F = T.alloc_fragment((tm, tn), to)
             T.copy(A[by * tm, bx * tn], S[:, 0:tn])
             T.copy(S[:, 0:tn], F)
@@ -203,6 +207,7 @@ def diagonal(n, tile, pad, dtype):
     def main(A: T.Tensor((n, n), dtype), B: T.Tensor((n, n), dtype)):
         with T.Kernel(T.ceildiv(n, tile), T.ceildiv(n, tile), threads=THREADS) as (bx, by):
             S = T.alloc_shared((tile, tile + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             T.copy(A[by * tile, bx * tile], S[:, 0:tile])
             for i, j in T.Parallel(tile, tile):
                 B[by * tile + i, bx * tile + j] = S[j, (i + j) % tile]
@@ -217,6 +222,7 @@ def swizzled(n, dtype):
     def main(A: T.Tensor((n, n), dtype), B: T.Tensor((n, n), dtype)):
         with T.Kernel(T.ceildiv(n, 32), T.ceildiv(n, 32), threads=THREADS) as (bx, by):
             S = T.alloc_shared((32, 32), dtype)
+            T.annotate_layout({S: T.rows()})
             for i, j in T.Parallel(32, 32):
                 S[i, (i + j) % 32] = A[by * 32 + i, bx * 32 + j]
             for i, j in T.Parallel(32, 32):
@@ -232,6 +238,7 @@ def stencil(m, n, dtype):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), dtype)):
         with T.Kernel(T.ceildiv(n, 32), T.ceildiv(m, 16), threads=THREADS) as (bx, by):
             S = T.alloc_shared((18, 34), dtype)
+            T.annotate_layout({S: T.rows()})
             T.copy(A[by * 16 - 1, bx * 32 - 1], S)
             for i, j in T.Parallel(16, 32):
                 B[by * 16 + i, bx * 32 + j] = (
@@ -248,6 +255,7 @@ def row_sums(m, n, tm, pad, dtype):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m,), "float32")):
         with T.Kernel(T.ceildiv(m, tm), threads=THREADS) as bx:
             S = T.alloc_shared((tm, n + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             total = T.alloc_fragment((tm,), "float32")
             T.copy(A[bx * tm, 0], S[:, 0:n])
             T.clear(total)
@@ -266,6 +274,7 @@ def softmax(m, n, tm, pad, dtype):
     def main(A: T.Tensor((m, n), dtype), B: T.Tensor((m, n), dtype)):
         with T.Kernel(T.ceildiv(m, tm), threads=THREADS) as bx:
             S = T.alloc_shared((tm, n + pad), dtype)
+            T.annotate_layout({S: T.rows()})
             most = T.alloc_fragment((tm,), "float32")
             total = T.alloc_fragment((tm,), "float32")
             T.copy(A[bx * tm, 0], S[:, 0:n])

@@ -22,7 +22,7 @@ COMPILER: dict[str, set[str]] = {
     "ir": {"language"},
     "frontend": {"language", "ir"},
     "analysis": {"ir", "targets"},
-    "transform": {"ir", "analysis", "targets"},
+    "transform": {"ir", "analysis", "targets", "access"},
     "lower": {"ir", "analysis", "targets"},
     "codegen": {"targets"},
     "simulate": {"targets", "access"},

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min import errors, language, targets
+from tilelang_min import errors, language, layout, targets
 from tilelang_min.driver.jit import compile, jit
 from tilelang_min.driver.kernel import Analysis, Kernel, load
 from tilelang_min.driver.target_names import get_backend, get_target_arch
@@ -34,6 +34,7 @@ __all__ = [
     "get_target_arch",
     "jit",
     "language",
+    "layout",
     "load",
     "profile",
     "targets",

@@ -29,10 +29,11 @@ from tilelang_min.runtime.bundle import FORMAT, Bundle, Rest
 from tilelang_min.runtime.later import Later
 from tilelang_min.targets import Target, occupancy
 from tilelang_min.transform.barriers import insert_barriers
+from tilelang_min.transform.fragment_operands import layouts_with_operands
 from tilelang_min.transform.hopper import HopperOptions, plan_hopper
-from tilelang_min.transform.layouts import choose_layouts
 from tilelang_min.transform.pipeline import pipeline
 from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
+from tilelang_min.transform.shared_layouts import choose_shared_layouts
 from tilelang_min.transform.tma_stores import stage_stores
 
 _GENERATORS = {
@@ -88,7 +89,8 @@ def thread_program(
             plan = plan_hopper(program, target, choices)
             program = pipeline(program, target, plan)
             check_resources(program, target)
-            layouts = choose_layouts(program, target, plan)
+            program, layouts = layouts_with_operands(program, target, plan)
+            layouts.shared = choose_shared_layouts(program, target, layouts)
             program = insert_barriers(exchange_reductions(program, layouts, target))
             program = stage_stores(program, layouts, target, allowed=choices.tma)
             check_resources(program, target, layouts.shared)

@@ -296,12 +296,15 @@ class _Search:
         )
 
     def _swizzle_text(self, placement: Placement) -> str:
-        """The mode, and where it puts element (i, j)."""
+        """The mode, where it puts element (i, j), and how to write it."""
         chunk, chunks = 16 // self.tile.itemsize, placement.swizzle_bytes // 16
         row = "i % 8" if chunks == 8 else f"i % 8 // {8 // chunks}"
+        natural = next(mode for mode in SWIZZLES if self.tile.row_bytes % mode == 0)
+        mode = "" if placement.swizzle_bytes == natural else f", swizzle_bytes={placement.swizzle_bytes}"
         return (
             f"swizzle {self.buffer.name} in {placement.swizzle_bytes}-byte mode, column j of row i to "
-            f"(j // {chunk} ^ {row}) * {chunk} + j % {chunk} (T.annotate_layout is not in this version)"
+            f"(j // {chunk} ^ {row}) * {chunk} + j % {chunk}: "
+            f"T.annotate_layout({{{self.buffer.name}: tilelang.layout.make_swizzled_layout({self.buffer.name}{mode})}})"
         )
 
     def _warnings(self, changes: tuple[AccessChange, ...]) -> Iterator[str]:

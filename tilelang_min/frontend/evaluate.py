@@ -269,6 +269,7 @@ class Evaluator(Operators):
                     "alloc": "on the right of an assignment",
                     "variable": "on the right of an assignment",
                     "loop": "as the iterable of a for loop",
+                    "layout": "inside T.annotate_layout({tile: ...})",
                 }
                 raise self.error(
                     node,

@@ -102,6 +102,7 @@ class KernelParser(BodyParser):
             operations=tuple(self.operations),
             location=self.source.location(function),
             panel=self.panel,
+            pinned=self.pinned,
             sources={self.source.file: _whole_file(self.source, text)},
         )
 

@@ -13,6 +13,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from tilelang_min.errors import LanguageError, ShapeError
+from tilelang_min.frontend.annotations import annotate_layout
 from tilelang_min.frontend.atomics import atomic
 from tilelang_min.frontend.evaluate import Evaluator
 from tilelang_min.frontend.local_tiles import LocalUse
@@ -22,7 +23,8 @@ from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import convert, is_expression, plain_number
 from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Gemm, Statement
-from tilelang_min.language import Construct
+from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.language import Construct, GemmWarpPolicy
 from tilelang_min.program import TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES
 
@@ -39,6 +41,10 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
 """Types of C in T.gemm by the type of A and B.  Which target adds up in float16 is known when the product is planned."""
 
 
+_OPERANDS = ("shared", "fragment")
+"""Where operands of T.gemm may lie."""
+
+
 class StatementParser:
     """State of one kernel being read: its tiles and operations, and the statements that need no control flow."""
 
@@ -51,6 +57,7 @@ class StatementParser:
         self.parents: list[int] = []
         self.parallel_operation: int | None = None
         self.panel: tuple[int, str] | None = None
+        self.pinned: dict[str, SharedLayout] = {}
         self.local_uses: list[LocalUse] = []
         self.analyzer = Analyzer()  # knows the ranges of block and loop indices
         self._names: set[str] = {"bx", "by", "bz"}
@@ -150,6 +157,9 @@ class StatementParser:
             return None
         if function.name.startswith("atomic_"):
             return atomic(self, node, function)
+        if function.name == "annotate_layout":
+            annotate_layout(self, node, function)
+            return None
         if function.name.startswith("reduce_"):
             return reduction(self, node, function)
         method = {"copy": self.copy, "fill": self.fill, "clear": self.fill, "gemm": self.gemm}[function.name]
@@ -222,21 +232,34 @@ class StatementParser:
         return Fill(operation, region, converted)
 
     def gemm(self, node: ast.Call, function: Construct) -> Statement:
-        """``T.gemm(A, B, C, transpose_A, transpose_B, clear_accum)``."""
-        names = ("A", "B", "C", "transpose_A", "transpose_B", "clear_accum")
+        """``T.gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum)``."""
+        names = ("A", "B", "C", "transpose_A", "transpose_B", "policy", "clear_accum")
         given = self.arguments(node, function, names, 3)
         a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
-        flags = {name: self.evaluator.flag(given[name], name) for name in names[3:] if name in given}
+        flags = {name: self.evaluator.flag(given[name], name) for name in (*names[3:5], "clear_accum") if name in given}
+        policy = self.evaluator.raw(given["policy"]) if "policy" in given else GemmWarpPolicy.Square
+        if not isinstance(policy, GemmWarpPolicy):
+            raise self.error(
+                given["policy"], f"{policy!r} is no policy of T.gemm", "write policy=T.GemmWarpPolicy.FullRow"
+            )
         transpose_a, transpose_b = flags.get("transpose_A", False), flags.get("transpose_B", False)
-        for name, region, scope in (("A", a, "shared"), ("B", b, "shared"), ("C", c, "fragment")):
-            if region.buffer.scope != scope:
+        for name, region, scopes in (("A", a, _OPERANDS), ("B", b, _OPERANDS), ("C", c, ("fragment",))):
+            if region.buffer.scope not in scopes:
                 raise self.error(
                     given[name],
-                    f"{name} of T.gemm must be a {scope} tile, {region.buffer.name} is {region.buffer.scope}",
-                    f"allocate it with T.alloc_{scope}" + ("" if name == "C" else " and T.copy into it"),
+                    f"{name} of T.gemm must be a {scopes[0]} tile, {region.buffer.name} is {region.buffer.scope}",
+                    f"allocate it with T.alloc_{scopes[0]}" + ("" if name == "C" else " and T.copy into it"),
                 )
-        if c.extents != c.buffer.shape:
-            raise self.error(given["C"], "C of T.gemm must be a whole fragment, not a slice of one")
+            if region.buffer.scope == "fragment" and region.extents != region.buffer.shape:
+                raise self.error(
+                    given[name],
+                    f"{name} of T.gemm must be a whole fragment, not a slice of one",
+                    "copy the slice into a shared tile" if name != "C" else "allocate C as large as the product",
+                )
+        if c.buffer in (a.buffer, b.buffer):
+            raise self.error(
+                node, f"{c.buffer.name} is an operand and the result", "use another fragment for the result"
+            )
         m, k = a.extents[::-1] if transpose_a else a.extents
         k2, n = b.extents[::-1] if transpose_b else b.extents
         if (m, n) != c.extents or k != k2:
@@ -271,7 +294,7 @@ class StatementParser:
         clear = flags.get("clear_accum", False)
         names_read = (a.buffer.name, b.buffer.name, *(() if clear else (c.buffer.name,)))
         operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))
-        return Gemm(operation, a, b, c, transpose_a, transpose_b, clear, m, n, k)
+        return Gemm(operation, a, b, c, transpose_a, transpose_b, clear, m, n, k, policy=policy.value)
 
     def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:
         """``buffer[indices] = value``; outside T.Parallel it is an operation of its own."""

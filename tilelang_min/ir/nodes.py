@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program import SourceLocation, TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES
 
@@ -92,9 +93,10 @@ class Fill(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Gemm(Statement):
-    """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared, c a fragment.
+    """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared tiles or whole fragments, c a fragment.
 
-    ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.
+    ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.  ``policy`` says how warps share C: ``square``,
+    ``rows`` (one above the other) or ``columns``.
     """
 
     a: Region
@@ -108,6 +110,7 @@ class Gemm(Statement):
     k: int
     a_stage: Expr = None
     b_stage: Expr = None
+    policy: str = "square"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +208,7 @@ class TileProgram:
 
     ``block_variables`` are (bx, by, bz).  ``stages`` says how many copies a shared buffer has (by name; absent: one).
     ``panel`` (size, ``row`` or ``column``): a GPU starts blocks in panels of that many rows (columns) of the grid.
+    ``pinned``: layouts of shared tiles that the author chose, by name.
     """
 
     name: str
@@ -219,6 +223,7 @@ class TileProgram:
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     stages: dict[str, int] = field(default_factory=dict)
     panel: tuple[int, str] | None = None
+    pinned: dict[str, SharedLayout] = field(default_factory=dict)
 
     def buffer_of(self, var: Any) -> Buffer:
         """The buffer that a TVM buffer variable stands for."""

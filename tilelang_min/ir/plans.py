@@ -20,6 +20,8 @@ class GemmPlan:
     (FMA, element by element).  ``instruction`` is the target's WarpgroupProduct or MatrixInstruction for the first three.
     ``k_pack`` is how many MFMAs share one wide read of A.
     ``note`` says why a slower kind was taken, ``refused`` why each better one was not, for people.
+    ``a_registers``, ``b_registers``: of an operand that is a fragment, its register for each register of the operand's own layout
+    (``ir/operand_layout.py``).
     """
 
     kind: str
@@ -28,6 +30,8 @@ class GemmPlan:
     k_pack: int = 1
     note: str = ""
     refused: tuple[str, ...] = ()
+    a_registers: tuple[int, ...] | None = None
+    b_registers: tuple[int, ...] | None = None
 
 
 def ldmatrix_brings(dtype: str, along_k: bool) -> bool:

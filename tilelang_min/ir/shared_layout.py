@@ -2,7 +2,8 @@
 
 A tile of rank n counts as a matrix: its last dimension runs along the columns, all others together along the rows.  The matrix is
 cut into panels of ``panel`` columns that lie one behind another; within a panel rows are ``row_stride`` elements apart.  With a
-swizzle the units of 16 bytes of a row change places: unit ``u`` of row ``r`` lies where unit ``u ^ ((r >> shift) & mask)`` would.
+swizzle the units of 16 bytes of a row change places: unit ``u`` of row ``r`` lies where unit ``u ^ ((r >> shift) & mask)`` would
+(``r << -shift`` where ``shift`` is negative: pairs or larger groups of units then stay together).
 
 ======================  ================================================================
 plain rows              ``panel`` = columns = ``row_stride``, ``mask`` 0
@@ -115,7 +116,7 @@ class SharedLayout:
         inside = column if self.panel == self.columns else column % self.panel
         if self.mask:
             unit = UNIT_BYTES // self.itemsize
-            turned = row if self.shift == 0 else row // (1 << self.shift)
+            turned = row // (1 << self.shift) if self.shift > 0 else row * (1 << -self.shift)
             inside = (inside // unit ^ turned % (self.mask + 1)) * unit + inside % unit
         place = row * self.row_stride + inside
         return place if self.panel == self.columns else place + column // self.panel * (self.rows * self.row_stride)
@@ -128,7 +129,7 @@ class SharedLayout:
             unused = self.row_stride - self.panel
             return f"rows padded by {unused} elements ({unused * self.itemsize} bytes)"
         kind = f"panels of {self.panel * self.itemsize} bytes, " if self.panel < self.columns else ""
-        by = "r" if self.shift == 0 else f"r >> {self.shift}"
+        by = "r" if self.shift == 0 else f"r >> {self.shift}" if self.shift > 0 else f"r << {-self.shift}"
         return f"{kind}swizzled: unit u of row r lies at u ^ ({by} & {self.mask})"
 
 

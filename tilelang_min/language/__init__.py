@@ -6,7 +6,7 @@ importing this package costs nothing.  ``T.ceildiv`` and the data type names als
 
 from tilelang_min.language.constructs import CONSTRUCTS, Construct
 from tilelang_min.language.prim_func import PrimFunc, Tensor, prim_func
-from tilelang_min.language.types import DTYPES, ceildiv, dtype_bytes
+from tilelang_min.language.types import DTYPES, GemmWarpPolicy, ceildiv, dtype_bytes
 
 bool_ = "bool"
 bfloat16 = "bfloat16"
@@ -31,6 +31,7 @@ alloc_fragment = CONSTRUCTS["alloc_fragment"]
 alloc_local = CONSTRUCTS["alloc_local"]
 alloc_shared = CONSTRUCTS["alloc_shared"]
 alloc_var = CONSTRUCTS["alloc_var"]
+annotate_layout = CONSTRUCTS["annotate_layout"]
 atomic_add = CONSTRUCTS["atomic_add"]
 atomic_max = CONSTRUCTS["atomic_max"]
 atomic_min = CONSTRUCTS["atomic_min"]
@@ -47,6 +48,7 @@ if_then_else = CONSTRUCTS["if_then_else"]
 infinity = CONSTRUCTS["infinity"]
 log = CONSTRUCTS["log"]
 log2 = CONSTRUCTS["log2"]
+make_swizzled_layout = CONSTRUCTS["make_swizzled_layout"]
 max = CONSTRUCTS["max"]
 min = CONSTRUCTS["min"]
 pow = CONSTRUCTS["pow"]
@@ -55,6 +57,7 @@ reduce_abssum = CONSTRUCTS["reduce_abssum"]
 reduce_max = CONSTRUCTS["reduce_max"]
 reduce_min = CONSTRUCTS["reduce_min"]
 reduce_sum = CONSTRUCTS["reduce_sum"]
+rows = CONSTRUCTS["rows"]
 rsqrt = CONSTRUCTS["rsqrt"]
 serial = CONSTRUCTS["serial"]
 sigmoid = CONSTRUCTS["sigmoid"]
@@ -68,6 +71,7 @@ __all__ = [
     "CONSTRUCTS",
     "DTYPES",
     "Construct",
+    "GemmWarpPolicy",
     "Kernel",
     "Parallel",
     "Pipelined",
@@ -78,6 +82,7 @@ __all__ = [
     "alloc_local",
     "alloc_shared",
     "alloc_var",
+    "annotate_layout",
     "atomic_add",
     "atomic_max",
     "atomic_min",
@@ -107,6 +112,7 @@ __all__ = [
     "int64",
     "log",
     "log2",
+    "make_swizzled_layout",
     "max",
     "min",
     "pow",
@@ -116,6 +122,7 @@ __all__ = [
     "reduce_max",
     "reduce_min",
     "reduce_sum",
+    "rows",
     "rsqrt",
     "serial",
     "sigmoid",

@@ -35,10 +35,13 @@ CONSTRUCTS = _table(
     ("alloc_local", "alloc", "T.alloc_local(shape, dtype)"),
     ("alloc_var", "variable", "T.alloc_var(dtype, init=None)"),
     ("use_swizzle", "statement", "T.use_swizzle(panel_size, order='row', enable=True)"),
+    ("annotate_layout", "statement", "T.annotate_layout({tile: T.rows(), ...})"),
+    ("rows", "layout", "T.rows(padding=0)"),
+    ("make_swizzled_layout", "layout", "T.make_swizzled_layout(tile, swizzle_bytes=None)"),
     ("copy", "statement", "T.copy(source, target)"),
     ("clear", "statement", "T.clear(buffer)"),
     ("fill", "statement", "T.fill(buffer, value)"),
-    ("gemm", "statement", "T.gemm(A, B, C, transpose_A=False, transpose_B=False, clear_accum=False)"),
+    ("gemm", "statement", "T.gemm(A, B, C, transpose_A=False, transpose_B=False, policy=..., clear_accum=False)"),
     ("reduce_sum", "statement", "T.reduce_sum(buffer, out, dim=-1, clear=True)"),
     ("reduce_max", "statement", "T.reduce_max(buffer, out, dim=-1, clear=True)"),
     ("reduce_min", "statement", "T.reduce_min(buffer, out, dim=-1, clear=True)"),
@@ -74,10 +77,10 @@ CONSTRUCTS = _table(
 PLANNED = {
     name: "see the roadmap in docs/language.md"
     for name in (
-        "alloc_buffer annotate_layout Buffer const copy_async cumsum "
+        "alloc_buffer Buffer const copy_async cumsum "
         "device_assert dynamic empty gemm_warp grid init macro Persistent print "
         "reshape store sync sync_threads symbolic transpose view "
-        "zeros GemmWarpPolicy"
+        "zeros"
     ).split()
 }
 """Names of the language that later versions bring."""

@@ -12,9 +12,9 @@ from tvm import tirx
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import FragmentLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.operand_reads import outer_widths
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.lower.context import Context
-from tilelang_min.program.dtypes import dtype_bytes
 
 
 def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
@@ -29,14 +29,11 @@ def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
 def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
     """Each thread multiplies its rows of A with its columns of B, a vector of K at a time."""
     dtype, wide = gemm.a.buffer.tvm_dtype, gemm.c.buffer.tvm_dtype
-    step = _vector(context, gemm.a, gemm.k) if not gemm.transpose_a else 1
+    step, width = outer_widths(gemm, layout, context.whole)
     rows, columns = layout.rows, layout.columns
     a = context.registers("a_reg", dtype, rows * step)
     b = context.registers("b_reg", dtype, step * columns)
     c = context.storage[gemm.c.buffer.name]
-    width = min(layout.vector, 16 // dtype_bytes(gemm.b.buffer.dtype))
-    while width > 1 and (gemm.transpose_b or not _divides(context, gemm.b, width)):
-        width //= 2
     chunk, close_chunk = context.loop("kc", gemm.k // step)
     with context.nested() as body:
         context.mark(gemm.operation)
@@ -82,19 +79,6 @@ def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
             context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
     close(body)
     context.mark(gemm.operation)
-
-
-def _vector(context: Context, region: Region, extent: int) -> int:
-    """Elements of a row that one read brings, where rows are aligned to it: 16 bytes, and no more than 8 elements."""
-    most = min(8, 16 // dtype_bytes(region.buffer.dtype))
-    fitting = (width for width in (8, 4, 2) if width <= most and extent % width == 0)
-    return next((width for width in fitting if _divides(context, region, width)), 1)
-
-
-def _divides(context: Context, region: Region, width: int) -> bool:
-    offset = region.offsets[-1]
-    aligned = region.buffer.shape[-1] % width == 0 and isinstance(offset, int) and offset % width == 0
-    return aligned and context.whole(region.buffer, width)
 
 
 def _read(

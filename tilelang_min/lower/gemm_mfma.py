@@ -14,9 +14,9 @@ from tvm import ir, tirx
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.operand_reads import run_width, warp_start
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.lower.context import Context
-from tilelang_min.program.dtypes import DATA_TYPES
 
 
 def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
@@ -26,9 +26,8 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     rows, columns = layout.tiles
     items = instruction.a_map.items
     run = items * plan.k_pack
-    lane, warp = context.thread % layout.warp_size, context.thread // layout.warp_size
-    row_start = warp // layout.warps[1] * (rows * instruction.m)
-    column_start = warp % layout.warps[1] * (columns * instruction.n)
+    lane = context.thread % layout.warp_size
+    row_start, column_start = warp_start(plan, context.thread)
     dtype = gemm.a.buffer.tvm_dtype
     a = context.registers("a_frag", dtype, run * rows)
     b = context.registers("b_frag", dtype, run * columns)
@@ -41,10 +40,19 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
         for row in range(rows):
             start = row_start + row * instruction.m + a_row
             at = k + a_k * plan.k_pack
+            if plan.a_registers is not None:
+                first = (row * (gemm.k // instruction.k) + k // instruction.k) * items
+                _take(context, a, row * run, context.storage[gemm.a.buffer.name], plan.a_registers[first : first + run])
+                continue
             _read_run(context, gemm.a, gemm.a_stage, a, row * run, run, start, at, along_k=not gemm.transpose_a)
         for column in range(0, columns, layout.column_pack):
             start = column_start + column * instruction.n + b_column * layout.column_pack
             at = k + b_k * plan.k_pack
+            if plan.b_registers is not None:
+                first = (column * (gemm.k // instruction.k) + k // instruction.k) * items
+                source = context.storage[gemm.b.buffer.name]
+                _take(context, b, column * run, source, plan.b_registers[first : first + run])
+                continue
             if pair is None:
                 _read_run(context, gemm.b, gemm.b_stage, b, column * run, run, start, at, along_k=gemm.transpose_b)
                 continue
@@ -68,6 +76,12 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
                     )
 
 
+def _take(context: Context, target: Any, first: int, fragment: Any, held: tuple[int, ...]) -> None:
+    """An operand's items from a fragment's registers."""
+    for place, item in enumerate(held):
+        context.emit(tirx.BufferStore(target, fragment[index(item)], [index(first + place)]))
+
+
 def _read_run(
     context: Context,
     region: Region,
@@ -86,17 +100,7 @@ def _read_run(
             value = _element(context, region, stage, k + item, place)
             context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", first + item)]))
         return
-    offset, row = region.offsets[-1], region.buffer.shape[-1]
-    width = run
-    size = DATA_TYPES[region.buffer.dtype].size
-    while width > 1 and (
-        width * size > 16
-        or row % width
-        or not isinstance(offset, int)
-        or offset % width
-        or not context.whole(region.buffer, width)
-    ):
-        width //= 2
+    width = run_width(region, run, context.whole)
     for item in range(0, run, width):
         if width == 1:
             value = _element(context, region, stage, place, k + item)

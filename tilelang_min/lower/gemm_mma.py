@@ -20,6 +20,7 @@ from tvm.script.tirx import ptx
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
+from tilelang_min.ir.operand_reads import ldmatrix_a, ldmatrix_b, warp_start
 from tilelang_min.ir.plans import GemmPlan, ldmatrix_brings
 from tilelang_min.lower.context import Context
 from tilelang_min.program.dtypes import dtype_bytes
@@ -32,9 +33,8 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     assert isinstance(layout, MatrixLayout)
     instruction: MatrixInstruction = plan.instruction
     rows, columns = layout.tiles
-    lane, warp = context.thread % 32, context.thread // 32
-    row_start = warp // layout.warps[1] * (rows * instruction.m)
-    column_start = warp % layout.warps[1] * (columns * instruction.n)
+    lane = context.thread % 32
+    row_start, column_start = warp_start(plan, context.thread)
     a_words, b_words = instruction.registers("a"), instruction.registers("b")
     a = context.registers("a_frag", instruction.a_operand, a_words * rows)
     b = context.registers("b_frag", instruction.b_operand, b_words * columns)
@@ -45,8 +45,13 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     for k in range(0, gemm.k, instruction.k):
         for tile in range(rows):
             start = row_start + tile * instruction.m
+            if plan.a_registers is not None:
+                first = (tile * (gemm.k // instruction.k) + k // instruction.k) * instruction.a_map.items
+                held = plan.a_registers[first : first + instruction.a_map.items]
+                _from_fragment(context, a, a_words * tile, a_words, context.storage[gemm.a.buffer.name], held)
+                continue
             if a_matrices:
-                address = _a_address(lane, start, k, gemm.transpose_a, instruction, 16 // size)
+                address = ldmatrix_a(lane, start, k, gemm.transpose_a, instruction, 16 // size)
                 _ldmatrix(context, a, a_words * tile, a_words, gemm.a, gemm.a_stage, gemm.transpose_a, *address)
                 continue
 
@@ -57,9 +62,16 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
             _gather(context, a, a_words * tile, a_words, instruction.a_map.items, gemm.a, gemm.a_stage, a_place)
         for tile in range(0, columns, 2):
             start = column_start + tile * instruction.n
+            if plan.b_registers is not None:
+                for part in range(2):
+                    first = ((tile + part) * (gemm.k // instruction.k) + k // instruction.k) * instruction.b_map.items
+                    held = plan.b_registers[first : first + instruction.b_map.items]
+                    source = context.storage[gemm.b.buffer.name]
+                    _from_fragment(context, b, b_words * (tile + part), b_words, source, held)
+                continue
             if b_matrices:
                 transposed = not gemm.transpose_b  # rows of a K x N tile are K: mma wants them as columns
-                address = _b_address(lane, start, k, gemm.transpose_b, b_words, 16 // size)
+                address = ldmatrix_b(lane, start, k, gemm.transpose_b, b_words, 16 // size)
                 _ldmatrix(context, b, b_words * tile, 2 * b_words, gemm.b, gemm.b_stage, transposed, *address)
                 continue
             for part in range(2):
@@ -121,6 +133,29 @@ def _accumulators(
     return in_words, put_back
 
 
+def _from_fragment(
+    context: Context, registers: Any, first: int, words: int, fragment: Any, held: tuple[int, ...]
+) -> None:
+    """An operand's items from a fragment's registers, packed into those that the instruction takes."""
+    packed = len(held) // words
+    word_type = str(registers.ty.dtype)
+    for word in range(words):
+        items = held[word * packed : (word + 1) * packed]
+        slot = tirx.IntImm("int32", first + word)
+        if packed == 1:
+            value = fragment[index(items[0])]
+            same = str(value.ty.dtype) == word_type
+            context.emit(tirx.BufferStore(registers, value if same else tirx.reinterpret(word_type, value), [slot]))
+            continue
+        source, start = fragment, items[0]
+        if items != tuple(range(start, start + packed)) or start % packed:
+            source, start = context.registers("packed", str(fragment.ty.dtype), packed), 0
+            for place, item in enumerate(items):
+                context.emit(tirx.BufferStore(source, fragment[index(item)], [index(place)]))
+        whole = tirx.reinterpret(word_type, tirx.BufferLoad(source, [tirx.Ramp(index(start), 1, packed)]))
+        context.emit(tirx.BufferStore(registers, whole, [slot]))
+
+
 def _gather(
     context: Context,
     registers: Any,
@@ -146,31 +181,6 @@ def _gather(
         if held is not None:
             whole = tirx.reinterpret(str(registers.ty.dtype), tirx.BufferLoad(held, [tirx.Ramp(index(0), 1, packed)]))
             context.emit(tirx.BufferStore(registers, whole, [tirx.IntImm("int32", first + word)]))
-
-
-def _a_address(
-    lane: Expr, row: Expr, k: int, transposed: bool, instruction: MatrixInstruction, chunk: int
-) -> tuple[Expr, Expr]:
-    """Row and column in the shared tile of A that ``lane`` hands to ldmatrix; ``chunk`` elements are 16 bytes.
-
-    The four matrices of x4 are (rows 0-7, first chunk of K), (rows 8-15, first), (rows 0-7, second), (rows 8-15, second), in the
-    order of the operand registers; lanes 8i to 8i + 7 give the rows of matrix i.  x2 has the first chunk alone, x1 8 rows.
-    """
-    tall, deep = instruction.m == 16, instruction.k == 2 * chunk
-    if not transposed:
-        return row + lane % (16 if tall else 8), k + lane // 16 * chunk if deep else index(k)
-    along = k + lane // 16 * 8 + lane % 8 if deep else k + lane % 8
-    return along, row + lane // 8 % 2 * 8
-
-
-def _b_address(lane: Expr, column: Expr, k: int, transposed: bool, words: int, chunk: int) -> tuple[Expr, Expr]:
-    """Row and column in the shared tile of B: matrices (first chunk of K, columns 0-7), (second, columns 0-7), then columns 8-15;
-    without the second where an operand is one register."""
-    if words == 1:
-        return (column + lane % 16, index(k)) if transposed else (k + lane % 8, column + lane // 8 % 2 * 8)
-    if not transposed:
-        return k + lane % 16, column + lane // 16 * 8
-    return column + lane // 16 * 8 + lane % 8, k + lane // 8 % 2 * chunk
 
 
 def _ldmatrix(

@@ -48,7 +48,8 @@ class SharedBuffer:
     ``offset`` is the byte offset in the block's shared memory, ``bytes`` its whole size with padding and all stages;
     ``shape`` is one stage as the author wrote it.  ``layout`` says for people where its elements lie.  For programs the numbers of
     ``ir/shared_layout.py``, in elements: panels of ``panel`` columns, rows ``row_stride`` apart, in each unit ``u`` of 16 bytes
-    of row r at ``u ^ (r >> shift & mask)``, stages ``pitch`` apart; 0 (panel, stride, pitch) is row after row as ``shape`` says.
+    of row r at ``u ^ (r >> shift & mask)`` (``r << -shift`` where it is negative), stages ``pitch`` apart; 0 (panel, stride, pitch)
+    is row after row as ``shape`` says.
     """
 
     name: str

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from tilelang_min.ir.layout import BlockedLayout, MatrixLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Gemm, Region
 from tilelang_min.ir.plans import GemmPlan, ldmatrix_brings
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import MatrixInstruction, Target
 
@@ -15,8 +17,9 @@ _WIDE_BYTES = 16
 """Widest shared-memory access of one lane."""
 
 
-def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
-    """The fastest plan that fits the product's extents, types and alignment."""
+def plan_gemm(gemm: Gemm, threads: int, target: Target, pinned: Mapping[str, SharedLayout] | None = None) -> GemmPlan:
+    """The fastest plan that fits the product's extents, types and alignment; ``pinned`` are layouts that tiles must keep."""
+    aligned = partial(_aligned, pinned or {})
     reasons: list[str] = []
     refused: list[str] = []
     if threads % target.warp_size == 0:
@@ -36,9 +39,9 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target) -> GemmPlan:
         ]
         for instruction in suited:
             plan = (
-                _mma(gemm, threads, target, instruction)
+                _mma(gemm, threads, target, instruction, aligned)
                 if target.kind == "cuda"
-                else _mfma(gemm, threads, target, instruction)
+                else _mfma(gemm, threads, target, instruction, aligned)
             )
             if isinstance(plan, GemmPlan):
                 return replace(plan, refused=tuple(refused))
@@ -60,37 +63,44 @@ def _splits(warps: int) -> Iterator[tuple[int, int]]:
             yield rows, warps // rows
 
 
-def _row_bytes(region: Region) -> int:
-    """Distance of two rows of a shared tile in bytes."""
-    return region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype)
+_Aligned = Callable[[Region, int], bool]
 
 
-def _aligned(region: Region, unit_bytes: int) -> bool:
+def _aligned(pinned: Mapping[str, SharedLayout], region: Region, unit_bytes: int) -> bool:
     """Whether rows, and the first column of the region, lie on multiples of ``unit_bytes``."""
-    offset = region.offsets[-1]
+    offset, size = region.offsets[-1], dtype_bytes(region.buffer.dtype)
+    layout = pinned.get(region.buffer.name)
     return (
-        _row_bytes(region) % unit_bytes == 0
+        region.buffer.shape[-1] * size % unit_bytes == 0
         and isinstance(offset, int)
-        and offset * dtype_bytes(region.buffer.dtype) % unit_bytes == 0
+        and offset * size % unit_bytes == 0
+        and (layout is None or unit_bytes < size or layout.whole(unit_bytes // size))
     )
 
 
 def _best_split(gemm: Gemm, warps: int, unit_m: int, unit_n: int) -> tuple[int, int] | None:
     """The warp grid that reads the fewest operand elements a warp: the squarest tile that divides.
 
-    Of two equally square ones the wider tile wins: B is then read several columns at a time.
+    Of two equally square ones the wider tile wins: B is then read several columns at a time.  A policy of rows (columns) takes as
+    many warps one above the other (side by side) as divide.
     """
     fitting = [(r, c) for r, c in _splits(warps) if gemm.m % (r * unit_m) == 0 and gemm.n % (c * unit_n) == 0]
+    if gemm.policy != "square":
+        return max(fitting, key=lambda grid: grid[0 if gemm.policy == "rows" else 1], default=None)
     return min(fitting, key=lambda grid: (gemm.m // grid[0] + gemm.n // grid[1], -grid[0])) if fitting else None
 
 
-def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction) -> GemmPlan | str:
+def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction, aligned: _Aligned) -> GemmPlan | str:
     """mma.sync with operands through ldmatrix, which needs rows that lie on 16 bytes."""
     if gemm.k % instruction.k:
         return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
     sides = ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b))
-    through_ldmatrix = [region for region, along_k in sides if ldmatrix_brings(region.buffer.dtype, along_k)]
-    if not all(_aligned(region, _WIDE_BYTES) for region in through_ldmatrix):
+    through_ldmatrix = [
+        region
+        for region, along_k in sides
+        if region.buffer.scope == "shared" and ldmatrix_brings(region.buffer.dtype, along_k)
+    ]
+    if not all(aligned(region, _WIDE_BYTES) for region in through_ldmatrix):
         return "rows of the shared tiles are not 16-byte aligned, which ldmatrix needs"
     # Two column tiles share one ldmatrix.x4, so a warp is at least 16 columns wide.
     split = _best_split(gemm, threads // target.warp_size, instruction.m, 2 * instruction.n)
@@ -110,7 +120,9 @@ def _mma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstructio
     return GemmPlan("mma", layout, instruction)
 
 
-def _mfma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction) -> GemmPlan | str:
+def _mfma(
+    gemm: Gemm, threads: int, target: Target, instruction: MatrixInstruction, aligned: _Aligned
+) -> GemmPlan | str:
     """MFMA; lanes read 16 bytes of K at a time where alignment allows and use them in several instructions.
 
     The order in which K is visited is free as long as A and B agree, so a lane's contiguous elements serve consecutive MFMAs.
@@ -121,17 +133,23 @@ def _mfma(gemm: Gemm, threads: int, target: Target, instruction: MatrixInstructi
     size = dtype_bytes(gemm.a.buffer.dtype)
     items = instruction.a_map.items
     pack = 1
-    if not gemm.transpose_a:
-        while (
-            pack * 2 * items * size <= _WIDE_BYTES
-            and gemm.k % (pack * 2 * instruction.k) == 0
-            and _aligned(gemm.a, pack * 2 * items * size)
-        ):
-            pack *= 2
+    along_k = [region for region, along in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)) if along]
+    fragments = "fragment" in (
+        gemm.a.buffer.scope,
+        gemm.b.buffer.scope,
+    )  # which lie in the order of single instructions
+    while (
+        not fragments
+        and pack * 2 * items * size <= _WIDE_BYTES
+        and gemm.k % (pack * 2 * instruction.k) == 0
+        and any(aligned(region, pack * 2 * items * size) for region in along_k)
+    ):
+        pack *= 2
     if gemm.k % (pack * instruction.k):
         return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
     tiles = (gemm.m // split[0] // instruction.m, gemm.n // split[1] // instruction.n)
-    column_pack = 2 if tiles[1] % 2 == 0 and not gemm.transpose_b and size == 2 and _aligned(gemm.b, 2 * size) else 1
+    pairs = tiles[1] % 2 == 0 and not gemm.transpose_b and size == 2 and gemm.b.buffer.scope == "shared"
+    column_pack = 2 if pairs and aligned(gemm.b, 2 * size) else 1
     layout = MatrixLayout(
         (gemm.m, gemm.n),
         target.warp_size,
@@ -162,6 +180,12 @@ def _outer(gemm: Gemm, threads: int, target: Target) -> OuterProductLayout | Non
             (gemm.m, gemm.n), (rows_of_warps, columns_of_warps), lanes_m, lanes_n, rows, columns, vector
         )
         # Fewest shared reads a product: rows from A, columns from B in vectors.
-        if best is None or (rows + columns, -vector) < (best.rows + best.columns, -best.vector):
+        if best is None or _reads(gemm, layout) < _reads(gemm, best):
             best = layout
     return best
+
+
+def _reads(gemm: Gemm, layout: OuterProductLayout) -> tuple[int, int]:
+    if gemm.policy != "square":
+        return -layout.warps[0 if gemm.policy == "rows" else 1], 0
+    return layout.rows + layout.columns, -layout.vector

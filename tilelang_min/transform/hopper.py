@@ -159,7 +159,7 @@ def _products(program: TileProgram, target: Target, plan: HopperPlan) -> None:
     found: dict[int, GemmPlan] = {}
     accumulators: dict[str, WarpgroupLayout] = {}
     for gemm in gemms:
-        made = _product(gemm, program.threads, target)
+        made = _pinned(program, gemm) or _product(gemm, program.threads, target)
         name = gemm.c.buffer.name
         if isinstance(made, GemmPlan) and isinstance(made.layout, WarpgroupLayout):
             known = accumulators.setdefault(name, made.layout)
@@ -174,6 +174,12 @@ def _products(program: TileProgram, target: Target, plan: HopperPlan) -> None:
             plan.gemms[gemm.operation] = found[gemm.operation]
             for region in (gemm.a, gemm.b):
                 plan.shared[region.buffer.name] = _panels(region.buffer)
+
+
+def _pinned(program: TileProgram, gemm: Gemm) -> str | None:
+    """Why the author's layouts forbid wgmma; None: they do not."""
+    names = [region.buffer.name for region in (gemm.a, gemm.b) if region.buffer.name in program.pinned]
+    return f"T.annotate_layout pins {names[0]}" if names else None
 
 
 def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
@@ -279,6 +285,8 @@ def _no_ring(program: TileProgram, loop: Loop, plan: HopperPlan) -> str | None:
         source = copy.source.buffer
         if any(source is buffer for buffer in everywhere):
             return f"the kernel writes {source.name}, from which it copies"
+        if copy.target.buffer.name in program.pinned:
+            return f"T.annotate_layout pins {copy.target.buffer.name}"
         reason = no_boxes(copy.source, copy.target, plan.shared)
         if reason is not None:
             return reason

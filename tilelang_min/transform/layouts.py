@@ -15,6 +15,7 @@ from tilelang_min.analysis.limits import require_accumulator
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
+from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.vectors import nest_of, vector_of
@@ -37,13 +38,15 @@ def choose_layouts(program: TileProgram, target: Target, hopper: HopperPlan | No
     pinned: dict[str, tuple[FragmentLayout, int]] = {}
     for gemm in _statements(program, Gemm):
         require_accumulator(target, gemm, program.operations[gemm.operation].location)
-        plan = hopper.gemms.get(gemm.operation) or plan_gemm(gemm, program.threads, target)
+        plan = hopper.gemms.get(gemm.operation) or plan_gemm(gemm, program.threads, target, program.pinned)
         result.gemms[gemm.operation] = plan
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)
     nests = [statement for statement in walk(program.body) if isinstance(statement, (Copy, Fill, Parallel))]
     uses = [use for use in (use_of(program, statement) for statement in nests) if use.members]
     reductions = list(_statements(program, Reduce))
-    for component in _components(program, uses, reductions):
+    components = _components(program, uses, reductions)
+    _pin_operands(program, result, components, pinned)
+    for component in components:
         own = [use for use in uses if any(buffer in component for buffer, _ in use.members)]
         reducing = [item for item in reductions if item.source.buffer in component]
         if is_scalar(component[0]):
@@ -162,7 +165,8 @@ def _conflict(
         f"two uses of fragment {buffer.name} need different layouts: line {one.location.line} ({one.label}) needs "
         f"[{first[0].describe()}], line {other.location.line} ({other.label}) needs [{second[0].describe()}]",
         location=other.location,
-        remedy="copy one of them through a shared tile: T.copy(fragment, shared); T.copy(shared, other_fragment)",
+        remedy="copy one of them through a shared tile: T.copy(fragment, shared); T.copy(shared, other_fragment); or give the "
+        "products that meet here one policy, T.gemm(..., policy=T.GemmWarpPolicy.FullRow)",
     )
 
 
@@ -183,6 +187,23 @@ def _components(program: TileProgram, uses: list[FragmentUse], reductions: list[
         if found not in seen:
             seen.append(found)
     return [[buffer for buffer in fragments if buffer.name in members] for members in seen]
+
+
+def _pin_operands(
+    program: TileProgram,
+    result: Layouts,
+    components: list[list[Buffer]],
+    pinned: dict[str, tuple[FragmentLayout, int]],
+) -> None:
+    """Fragments that a product reads lie as its instruction takes them, where no accumulator decides otherwise."""
+    for gemm in _statements(program, Gemm):
+        for side, region in (("a", gemm.a), ("b", gemm.b)):
+            if region.buffer.scope != "fragment":
+                continue
+            component = next(group for group in components if region.buffer in group)
+            layout = operand_layout(gemm, result.gemms[gemm.operation], side)
+            if layout is not None and not any(buffer.name in pinned for buffer in component):
+                pinned[region.buffer.name] = (layout, gemm.operation)
 
 
 def _spread(

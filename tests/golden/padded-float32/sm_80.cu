@@ -1,12 +1,12 @@
 extern "C" __global__ void __launch_bounds__(64) padded_kernel(float* __restrict__ A, float* __restrict__ B, float* __restrict__ C);
-#line 55 "workloads/kernels/matmul.py"
+#line 57 "workloads/kernels/matmul.py"
 extern "C" __global__ void __launch_bounds__(64) padded_kernel(float* __restrict__ A, float* __restrict__ B, float* __restrict__ C) {
   __shared__ alignas(128) float A_shared_ptr[1280];
   __shared__ alignas(128) float B_shared_ptr[1152];
   alignas(64) float C_local_ptr[16];
   alignas(64) float a_reg_ptr[16];
   alignas(64) float b_reg_ptr[16];
-#line 60 "workloads/kernels/matmul.py"
+#line 62 "workloads/kernels/matmul.py"
   C_local_ptr[0] = 0x0p+0f/*0.000000e+00*/;
   C_local_ptr[1] = 0x0p+0f/*0.000000e+00*/;
   C_local_ptr[2] = 0x0p+0f/*0.000000e+00*/;
@@ -23,27 +23,27 @@ extern "C" __global__ void __launch_bounds__(64) padded_kernel(float* __restrict
   C_local_ptr[13] = 0x0p+0f/*0.000000e+00*/;
   C_local_ptr[14] = 0x0p+0f/*0.000000e+00*/;
   C_local_ptr[15] = 0x0p+0f/*0.000000e+00*/;
-#line 62 "workloads/kernels/matmul.py"
+#line 64 "workloads/kernels/matmul.py"
   tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[(((((int)threadIdx.x) >> 2) * 20) + ((((int)threadIdx.x) & 3) * 4))]))), (&(A[((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) < 44) ? (((((int)blockIdx.y) * 1408) + ((((int)threadIdx.x) >> 2) * 44)) + ((((int)threadIdx.x) & 3) * 4)) : 0)])), ((uint)((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) < 44) ? 16 : 0)));
   tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((int)threadIdx.x) >> 2) * 20) + ((((int)threadIdx.x) & 3) * 4)) + 320)]))), (&(A[(((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) + 16) < 44) ? ((((((int)blockIdx.y) * 1408) + ((((int)threadIdx.x) >> 2) * 44)) + ((((int)threadIdx.x) & 3) * 4)) + 704) : 0)])), ((uint)(((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) + 16) < 44) ? 16 : 0)));
-#line 63 "workloads/kernels/matmul.py"
+#line 65 "workloads/kernels/matmul.py"
   tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[(((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4))]))), (&(B[((((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) ? ((((((int)threadIdx.x) >> 3) * 44) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) : 0)])), ((uint)((((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) ? 16 : 0)));
   tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 288)]))), (&(B[((((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) ? (((((((int)threadIdx.x) >> 3) * 44) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 352) : 0)])), ((uint)((((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) ? 16 : 0)));
   tvm_builtin_ptx_cp_async_commit_group_async_commit_group();
-#line 61 "workloads/kernels/matmul.py"
+#line 63 "workloads/kernels/matmul.py"
   for (int ko = 0; ko < 3; ++ko) {
-#line 62 "workloads/kernels/matmul.py"
+#line 64 "workloads/kernels/matmul.py"
     tvm_builtin_ptx_cp_async_wait_group_async_wait_group_0();
     __syncthreads();
     if ((ko + 1) < 3) {
       tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[(((((ko + 1) & 1) * 640) + ((((int)threadIdx.x) >> 2) * 20)) + ((((int)threadIdx.x) & 3) * 4))]))), (&(A[(((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) < 44) && ((((ko * 16) + ((((int)threadIdx.x) & 3) * 4)) + 16) < 44)) ? (((((((int)blockIdx.y) * 1408) + ((((int)threadIdx.x) >> 2) * 44)) + (ko * 16)) + ((((int)threadIdx.x) & 3) * 4)) + 16) : 0)])), ((uint)(((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) < 44) && ((((ko * 16) + ((((int)threadIdx.x) & 3) * 4)) + 16) < 44)) ? 16 : 0)));
       tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((ko + 1) & 1) * 640) + ((((int)threadIdx.x) >> 2) * 20)) + ((((int)threadIdx.x) & 3) * 4)) + 320)]))), (&(A[((((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) + 16) < 44) && ((((ko * 16) + ((((int)threadIdx.x) & 3) * 4)) + 16) < 44)) ? (((((((int)blockIdx.y) * 1408) + ((((int)threadIdx.x) >> 2) * 44)) + (ko * 16)) + ((((int)threadIdx.x) & 3) * 4)) + 720) : 0)])), ((uint)((((((((int)blockIdx.y) * 32) + (((int)threadIdx.x) >> 2)) + 16) < 44) && ((((ko * 16) + ((((int)threadIdx.x) & 3) * 4)) + 16) < 44)) ? 16 : 0)));
-#line 63 "workloads/kernels/matmul.py"
+#line 65 "workloads/kernels/matmul.py"
       tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[(((((ko + 1) & 1) * 576) + ((((int)threadIdx.x) >> 3) * 36)) + ((((int)threadIdx.x) & 7) * 4))]))), (&(B[((((((ko * 16) + (((int)threadIdx.x) >> 3)) + 16) < 44) && (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44)) ? (((((ko * 704) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 704) : 0)])), ((uint)((((((ko * 16) + (((int)threadIdx.x) >> 3)) + 16) < 44) && (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44)) ? 16 : 0)));
       tvm_builtin_ptx_cp_async_cg_src_size_async_cg_shared__cta_global_16(tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[((((((ko + 1) & 1) * 576) + ((((int)threadIdx.x) >> 3) * 36)) + ((((int)threadIdx.x) & 7) * 4)) + 288)]))), (&(B[((((((ko * 16) + (((int)threadIdx.x) >> 3)) + 24) < 44) && (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44)) ? (((((ko * 704) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 1056) : 0)])), ((uint)((((((ko * 16) + (((int)threadIdx.x) >> 3)) + 24) < 44) && (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44)) ? 16 : 0)));
     }
     tvm_builtin_ptx_cp_async_commit_group_async_commit_group();
-#line 64 "workloads/kernels/matmul.py"
+#line 66 "workloads/kernels/matmul.py"
     for (int kc = 0; kc < 4; ++kc) {
       *(float4*)(a_reg_ptr + 0) = *(float4*)(A_shared_ptr + ((((ko & 1) * 640) + ((((int)threadIdx.x) & 7) * 20)) + (kc * 4)));
       *(float4*)(a_reg_ptr + 4) = *(float4*)(A_shared_ptr + (((((ko & 1) * 640) + ((((int)threadIdx.x) & 7) * 20)) + (kc * 4)) + 160));
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(64) padded_kernel(float* __restrict
       C_local_ptr[15] = (C_local_ptr[15] + (a_reg_ptr[15] * b_reg_ptr[15]));
     }
   }
-#line 65 "workloads/kernels/matmul.py"
+#line 67 "workloads/kernels/matmul.py"
   if (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) >> 3) * 4)) < 44) {
     *(float4*)(C + ((((((int)blockIdx.y) * 1408) + ((((int)threadIdx.x) & 7) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) >> 3) * 4))) = *(float4*)(C_local_ptr + 0);
   }

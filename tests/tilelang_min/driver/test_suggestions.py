@@ -42,6 +42,7 @@ def padded_source(paddings: dict[str, int]) -> str:
         assert declared in text
         text = text.replace(declared, "\0")
         text = re.sub(rf"\b{name}\b", f"{name}[:, 0:{row}]", text)
+        text = text.replace(f"{name}[:, 0:{row}]: T.rows()", f"{name}: T.rows()")
         text = text.replace("\0", f"{name} = T.alloc_shared(({rows}, {row} + {padding}), dtype)")
     return text
 
@@ -130,6 +131,7 @@ def gather(pad=0):
     def main(A: T.Tensor((32, 32), "float32"), out: T.Tensor((32, 2), "float32")):
         with T.Kernel(1, threads=64) as _:
             S = T.alloc_shared((32, 32 + pad), "float32")
+            T.annotate_layout({S: T.rows()})
             for i, j in T.Parallel(32, 32):
                 S[i, j] = A[j, i]
             for i, j in T.Parallel(32, 2):
@@ -246,6 +248,7 @@ def big(rows, row):
     def main(A: T.Tensor((rows, row), "float32"), out: T.Tensor((row, rows), "float32")):
         with T.Kernel(1, threads=64) as _:
             S = T.alloc_shared((rows, row), "float32")
+            T.annotate_layout({S: T.rows()})
             T.copy(A[0, 0], S)
             for j, i in T.Parallel(row, rows):
                 out[j, i] = S[i, j]

@@ -319,10 +319,20 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "the tiles of T.gemm do not fit: A is 32x16, B is 32x16, C is 16x16",
         "A is MxK",
     ),
-    "product of fragments": (
-        "T.gemm(«F, R, G)",
-        "A of T.gemm must be a shared tile, F is fragment",
-        "allocate it with T.alloc_shared and T.copy into it",
+    "product of a part of a fragment": (
+        "T.gemm(«F[:, 0:8], R, G)",
+        "A of T.gemm must be a whole fragment, not a slice of one",
+        "copy the slice into a shared tile",
+    ),
+    "product into its operand": (
+        "«T.gemm(G, R, G)",
+        "G is an operand and the result",
+        "use another fragment for the result",
+    ),
+    "policy by another name": (
+        "T.gemm(S, R, G, policy=«2)",
+        "2 is no policy of T.gemm",
+        "write policy=T.GemmWarpPolicy.FullRow",
     ),
     "product of tensors": ("T.gemm(S, «A[0:32, 0:16], G)", "B of T.gemm must be a shared tile, A is global", "T.alloc_shared"),
     "product into shared memory": (
@@ -364,14 +374,6 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "for k in T.serial(3):\n    T.gemm(«S[:, k * 16 : k * 16 + 16], R[0:16, :], G)",
         "A of T.gemm may lie partly outside of S",
         "slice it at places that are inside for every block and iteration",
-    ),
-    "product with a policy": ("«T.gemm(S, R, G, policy=1)", "T.gemm has no argument 'policy'", "write T.gemm(A, B, C"),
-    # -- allocations -----------------------------------------------------------------------------------------
-    "allocation without a shape": ("y = «T.alloc_shared()", "T.alloc_shared takes a shape and a data type", "(shape, dtype)"),
-    "allocation with a scope": (
-        "y = «T.alloc_shared((3,), 'float32', scope='shared.dyn')",
-        "T.alloc_shared takes a shape and a data type",
-        "write T.alloc_shared(shape, dtype)",
     ),
     "negative extent": ("y = T.alloc_shared((3, «0), 'float32')", "an extent of a tile is 0, it must be at least 1", ""),
     "shape of floats": (

@@ -55,7 +55,7 @@ def matmul(
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((a_tile[0], a_tile[1] + pad), dtype)
             B_shared = T.alloc_shared((b_tile[0], b_tile[1] + pad), dtype)
-            C_local = T.alloc_fragment((bm, bn), "float32")
+            C_local = T.alloc_fragment((bm, bn), out if out in ("float64", "int32") else "float32")
             T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
                 if transpose_a:

@@ -22,6 +22,7 @@ def product(M, N, K, pad=0):
         with T.Kernel(N // 64, M // 64, threads=128) as (bx, by):
             A_shared = T.alloc_shared((64, 64 + pad), "float16")
             B_shared = T.alloc_shared((64, 64 + pad), "float16")
+            T.annotate_layout({A_shared: T.rows(), B_shared: T.rows()})
             C_local = T.alloc_fragment((64, 64), "float32")
             T.clear(C_local)
             for ko in T.Pipelined(K // 64, num_stages=1):

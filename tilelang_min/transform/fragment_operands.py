@@ -1,0 +1,116 @@
+"""Operands of matrix products that lie in registers.
+
+Where the fragment's layout is the one that the instruction takes, nothing is done: on NVIDIA the accumulators of m16n8 side by side
+are the operand A of m16n8k16, so that a product feeds the next one without leaving its registers.  Elsewhere the fragment goes
+through a shared tile of the compiler's own::
+
+    T.gemm(P, V, O)      ->      copy(P, P_tile);  T.gemm(P_tile, V, O)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tvm import tirx
+
+from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Gemm, Loop, Region, Statement, TileProgram, walk
+from tilelang_min.ir.operand_layout import operand_layout
+from tilelang_min.ir.plans import HopperPlan, Layouts
+from tilelang_min.ir.replicated import register_map
+from tilelang_min.targets import Target
+from tilelang_min.transform.layouts import choose_layouts
+
+
+def layouts_with_operands(
+    program: TileProgram, target: Target, hopper: HopperPlan | None = None
+) -> tuple[TileProgram, Layouts]:
+    """Layouts of all fragments, and the program with those operands copied to shared tiles that no instruction can take.
+
+    ``hopper`` as for :func:`~tilelang_min.transform.layouts.choose_layouts`.
+    """
+    notes: dict[int, str] = {}
+    while True:
+        layouts = choose_layouts(program, target, hopper)
+        elsewhere = [
+            (gemm, side)
+            for gemm in walk(program.body)
+            if isinstance(gemm, Gemm)
+            for side in "ab"
+            if not _take(layouts, gemm, side)
+        ]
+        if not elsewhere:
+            break
+        program = _through_tiles(program, elsewhere, notes)
+    for operation, note in notes.items():
+        plan = layouts.gemms[operation]
+        layouts.gemms[operation] = dataclasses.replace(plan, note="; ".join(filter(None, (plan.note, note))))
+    return program, layouts
+
+
+def _take(layouts: Layouts, gemm: Gemm, side: str) -> bool:
+    """Whether an operand lies in shared memory, or where the instruction takes it: its plan then says in which registers."""
+    buffer = (gemm.a if side == "a" else gemm.b).buffer
+    if buffer.scope != "fragment":
+        return True
+    plan = layouts.gemms[gemm.operation]
+    needed = operand_layout(gemm, plan, side)
+    registers = None if needed is None else register_map(needed, (0, 1), layouts.fragments[buffer.name])
+    if registers is None:
+        return False
+    layouts.gemms[gemm.operation] = (
+        dataclasses.replace(plan, a_registers=registers)
+        if side == "a"
+        else dataclasses.replace(plan, b_registers=registers)
+    )
+    return True
+
+
+def _through_tiles(program: TileProgram, elsewhere: list[tuple[Gemm, str]], notes: dict[int, str]) -> TileProgram:
+    names = {buffer.name for buffer in (*program.buffers, *program.parameters)}
+    tiles: dict[str, Buffer] = {}
+
+    def tile(fragment: Buffer) -> Buffer:
+        if fragment.name not in tiles:
+            name = f"{fragment.name}_tile"
+            while name in names:
+                name += "_"
+            names.add(name)
+            tiles[fragment.name] = dataclasses.replace(
+                fragment, name=name, scope="shared", var=_variable(fragment, name)
+            )
+        return tiles[fragment.name]
+
+    def rewrite(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        out: list[Statement] = []
+        for statement in statements:
+            if isinstance(statement, Loop):
+                statement = dataclasses.replace(statement, body=rewrite(statement.body))
+            elif isinstance(statement, Conditional):
+                then, otherwise = rewrite(statement.then), rewrite(statement.otherwise)
+                statement = dataclasses.replace(statement, then=then, otherwise=otherwise)
+            elif isinstance(statement, Gemm):
+                sides = [side for gemm, side in elsewhere if gemm is statement]
+                for side in sides:
+                    region = statement.a if side == "a" else statement.b
+                    place = Region(tile(region.buffer), region.offsets, region.extents)
+                    out.append(Copy(statement.operation, region, place))
+                    notes[statement.operation] = (
+                        f"{region.buffer.name} goes through shared memory: the product takes it from other lanes than hold it"
+                    )
+                    statement = (
+                        dataclasses.replace(statement, a=place)
+                        if side == "a"
+                        else dataclasses.replace(statement, b=place)
+                    )
+            out.append(statement)
+        return tuple(out)
+
+    body = rewrite(program.body)
+    return dataclasses.replace(program, body=body, buffers=(*program.buffers, *tiles.values()))
+
+
+def _variable(fragment: Buffer, name: str) -> object:
+    return tirx.decl_buffer(fragment.shape, fragment.tvm_dtype, name, scope="local")
+
+
+__all__ = ["layouts_with_operands"]
