@@ -17,6 +17,7 @@ from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.decisions import decisions
 from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
+from tilelang_min.errors import ResourceError
 from tilelang_min.frontend import parse
 from tilelang_min.ir.nodes import TileProgram
 from tilelang_min.ir.plans import Layouts
@@ -123,6 +124,7 @@ def build(
     generator = import_module(_GENERATORS[target.kind])
     own = {name: value for name, value in options.items() if name != "hopper"}
     compiled: CompiledKernel = generator.generate(thread, options=own)
+    _check_launchable(thread, compiled)
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
         work = {"flops": flops(written), "bytes_min": bytes_min(written)}
@@ -181,6 +183,25 @@ def build(
         made = rest()
         return Bundle({**record, **made.record}, {**files, **made.files})
     return Bundle(record, files, rest=Later(rest, name=f"tilelang-listing-{program.name}"))
+
+
+def _check_launchable(thread: ThreadProgram, compiled: CompiledKernel) -> None:
+    """Raise ResourceError where the binary needs more than a unit has, so that no block could start."""
+    target, resources = thread.target, compiled.resources
+    if target.kind == "cpu":
+        return
+    registers, shared = (
+        resources.registers_per_thread,
+        (resources.shared_bytes_static or 0) + thread.shared_bytes_dynamic,
+    )
+    fits = occupancy(target, threads=thread.threads, registers_per_thread=registers, shared_bytes=shared)
+    if fits.max_blocks_per_unit == 0:
+        raise ResourceError(
+            f"no block of {thread.threads} threads with {registers} registers each and {shared:,} bytes of shared memory fits "
+            f"{target.name}: too much of {', '.join(fits.limiters)}",
+            location=thread.operations[0].location,
+            remedy="use smaller tiles, fewer threads or fewer stages",
+        )
 
 
 def _notes(program: TileProgram, layouts: Layouts | None) -> list[str]:

@@ -176,6 +176,13 @@ class KernelParser(BodyParser):
         grid = [self.evaluator.integer(argument, "a grid dimension", 1) for argument in call.args]
         if not 1 <= len(grid) <= 3:
             raise self.error(call, f"a grid has one to three dimensions, {len(grid)} given")
+        for argument, extent in zip(call.args, grid, strict=True):
+            if extent >= 2**31:
+                raise self.error(
+                    argument,
+                    f"a grid dimension of {extent:,} blocks; block indices are 32-bit",
+                    "give a block more of the work",
+                )
         for keyword in call.keywords:
             if keyword.arg != "threads":
                 raise self.error(call, f"T.Kernel has no option {keyword.arg!r}", "write T.Kernel(gx, gy, threads=128)")

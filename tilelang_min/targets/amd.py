@@ -146,4 +146,5 @@ def target(arch: str) -> Target:
         shared_phases=amd_phases(arch),
         global_transfer=AMD_REQUESTS[arch],
         instruction_set=mfma.instruction_set(arch),
+        max_grid_threads=2**32 - 1,  # HIP API reference, hipModuleLaunchKernel: grid times block below 2^32
     )

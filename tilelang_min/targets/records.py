@@ -213,6 +213,7 @@ class Target:
     names groups of instructions the compiler can use (``ldmatrix``, ``cp_async``, ``mma_sync``, ``mfma``, ...).
     ``instruction_set`` are all matrix instructions that can be printed, compiled and simulated, of each type the best
     first; ``matrix_instructions`` those of them that lowering chooses from by itself, in that order.
+    ``max_grid`` is how many blocks a launch may have in each direction, ``max_grid_threads`` how many threads (None: any).
     ``vector_bits`` is the widest CPU vector (None on GPUs).  ``devices`` are known products, the first being the
     default for ceilings.
     """
@@ -234,6 +235,8 @@ class Target:
     shared_phases: tuple[SharedPhases, ...] = ()
     global_transfer: GlobalTransfer | None = None
     instruction_set: tuple[MatrixInstruction, ...] = ()
+    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    max_grid_threads: int | None = None
 
     def phases_of(self, access: str, width_bits: int) -> SharedPhases | None:
         """The phases of a shared memory access, or None where no rule is known."""

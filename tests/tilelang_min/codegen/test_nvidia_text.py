@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import amd_programs
@@ -22,6 +25,7 @@ from tilelang_min.codegen.nvidia.names import with_safe_names
 from tilelang_min.codegen.nvidia.nvrtc import compile_cubin
 from tilelang_min.codegen.nvidia.printing import kernel_symbol, print_cuda
 from tilelang_min.codegen.nvidia.text import finish, helpers_to_macros, markers_to_lines
+from tilelang_min.codegen.nvidia.wheels import wheel_files
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import SourceLocation, ThreadProgram, TileOperation
 
@@ -237,3 +241,16 @@ def test_ordinary_names_are_kept() -> None:
     assert "A_shared_ptr[32]" in source
     function = programs.mma_tile().function
     assert with_safe_names(function) is function
+
+
+def test_wheels_of_several_cuda_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch may bring CUDA 12's wheels: the newest is taken, whatever the names of its folder."""
+    files = ["cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu14/lib/libnvrtc.so.14"]
+    for file in files:
+        (tmp_path / "nvidia" / file).parent.mkdir(parents=True)
+        (tmp_path / "nvidia" / file).touch()
+    spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
+    spec.submodule_search_locations = [str(tmp_path / "nvidia")]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    found = [path.name for path in wheel_files("*/lib/libnvrtc.so.*")]
+    assert found == ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]
