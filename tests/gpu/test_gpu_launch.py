@@ -17,7 +17,7 @@ import pytest
 
 from tilelang_min.codegen.nvidia.nvrtc import compile_cubin
 from tilelang_min.errors import LaunchError
-from tilelang_min.runtime import cuda
+from tilelang_min.runtime import cuda, cuda_launch
 from tilelang_min.runtime.cuda_timing import time_launches
 
 pytestmark = pytest.mark.gpu
@@ -53,7 +53,7 @@ def cubin() -> bytes:
     return compile_cubin(SOURCE, arch=architecture(), name="launch").cubin
 
 
-def run(launcher: cuda.Launcher, a: np.ndarray[Any, Any], grid: tuple[int, int, int], threads: int) -> Any:
+def run(launcher: cuda_launch.Launcher, a: np.ndarray[Any, Any], grid: tuple[int, int, int], threads: int) -> Any:
     with cuda.DeviceBuffer.from_numpy(a) as source, cuda.DeviceBuffer(a.nbytes) as result:
         launcher([source.pointer, result.pointer], grid=grid, threads=threads)
         return result.to_numpy(a.shape, str(a.dtype))
@@ -69,18 +69,18 @@ def test_device_is_described() -> None:
 
 def test_launch() -> None:
     a = np.arange(6 * 64, dtype=np.float32)
-    np.testing.assert_array_equal(run(cuda.load(cubin(), "add_one"), a, (3, 2, 1), 64), a + 1)
+    np.testing.assert_array_equal(run(cuda_launch.load(cubin(), "add_one"), a, (3, 2, 1), 64), a + 1)
 
 
 def test_64_kib_of_dynamic_shared_memory() -> None:
     a = np.arange(16384, dtype=np.float32)
-    launcher = cuda.load(cubin(), "reverse", shared_bytes_dynamic=65536)
+    launcher = cuda_launch.load(cubin(), "reverse", shared_bytes_dynamic=65536)
     np.testing.assert_array_equal(run(launcher, a, (1, 1, 1), 256), a[::-1])
 
 
 def test_torch_tensors_and_its_stream() -> None:
     torch = pytest.importorskip("torch")
-    launcher = cuda.load(cubin(), "add_one")
+    launcher = cuda_launch.load(cubin(), "add_one")
     a = torch.arange(4096, dtype=torch.float32, device="cuda")
     with torch.cuda.stream(torch.cuda.Stream()):
         a.mul_(2)
@@ -93,23 +93,23 @@ def test_binary_of_another_architecture() -> None:
     other = "sm_80" if architecture() != "sm_80" else "sm_90"
     wrong = compile_cubin(SOURCE, arch=other, name="launch").cubin
     with pytest.raises(LaunchError, match="cannot be loaded on") as caught:
-        cuda.load(wrong, "add_one")
+        cuda_launch.load(wrong, "add_one")
     assert "compile for" in str(caught.value)
 
 
 def test_kernel_that_is_not_there() -> None:
     with pytest.raises(LaunchError, match="holds no kernel of that name"):
-        cuda.load(cubin(), "nothing")
+        cuda_launch.load(cubin(), "nothing")
 
 
 def test_too_many_threads() -> None:
-    launcher = cuda.load(cubin(), "add_one")
+    launcher = cuda_launch.load(cubin(), "add_one")
     with pytest.raises(LaunchError, match="cuLaunchKernel failed"):
         launcher([0, 0], grid=(1, 1, 1), threads=2048)
 
 
 def test_times_are_those_of_the_kernel() -> None:
-    launcher = cuda.load(cubin(), "spin")
+    launcher = cuda_launch.load(cubin(), "spin")
     for flush_l2 in (True, False):
         times = time_launches(
             lambda: launcher([0, 0], grid=(1, 1, 1), threads=1), launches=10, warmup=2, flush_l2=flush_l2
@@ -122,8 +122,8 @@ def test_times_are_those_of_the_kernel() -> None:
 def test_illegal_address_in_a_process_of_its_own() -> None:
     code = (
         "import sys\n"
-        "from tilelang_min.runtime import cuda\n"
-        "launcher = cuda.load(sys.stdin.buffer.read(), 'stray')\n"
+        "from tilelang_min.runtime import cuda, cuda_launch\n"
+        "launcher = cuda_launch.load(sys.stdin.buffer.read(), 'stray')\n"
         "try:\n"
         "    with cuda.DeviceBuffer(4) as b:\n"
         "        launcher([b.pointer, b.pointer], grid=(1, 1, 1), threads=1)\n"
@@ -153,7 +153,7 @@ def execute(program: Any, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.nda
     from tilelang_min.codegen.nvidia import generate
 
     kernel = generate(program)
-    launcher = cuda.load(kernel.binary, kernel.symbol, shared_bytes_dynamic=program.shared_bytes_dynamic)
+    launcher = cuda_launch.load(kernel.binary, kernel.symbol, shared_bytes_dynamic=program.shared_bytes_dynamic)
     given = iter(inputs)
     buffers = []
     for parameter in program.parameters:

@@ -10,18 +10,55 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter
-from tilelang_min.program.dtypes import data_type, language_name, numpy_dtype
+from tilelang_min.program.dtypes import DATA_TYPES, data_type, language_name, numpy_dtype
 
 _warned: set[str] = set()
 
 
 @dataclass
 class Prepared:
-    """Addresses of all arguments; ``finish`` copies results back where arguments had to be copied; ``keep`` holds them alive."""
+    """Addresses of all arguments; ``finish`` copies results back where arguments had to be copied; ``keep`` holds them alive.
+
+    ``device``: the number of the GPU that holds them, where they say so.
+    """
 
     pointers: list[int]
     keep: list[Any]
     finish: Callable[[], None]
+    device: int | None = None
+
+
+class TorchCall:
+    """Checks of torch tensors against the parameters of one kernel, as quick as Python allows."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        torch = sys.modules["torch"]
+        self.torch = torch
+        self.wanted = [(getattr(torch, DATA_TYPES[p.dtype].tvm, None), tuple(p.shape)) for p in parameters]
+
+    def pointers(self, arguments: Sequence[Any]) -> tuple[list[int], int] | None:
+        """Addresses and device of the tensors; None where one does not fit, which :func:`prepare_cuda` then explains."""
+        if len(arguments) != len(self.wanted):
+            return None
+        found, device, tensor = [], -1, self.torch.Tensor
+        for argument, (dtype, shape) in zip(arguments, self.wanted, strict=True):
+            if (
+                not isinstance(argument, tensor)
+                or argument.dtype is not dtype
+                or argument.shape != shape
+                or not argument.is_cuda
+                or not argument.is_contiguous()
+            ):
+                return None
+            where = argument.get_device()
+            if device not in (-1, where):
+                return None
+            device = where
+            pointer = argument.data_ptr()
+            if pointer % 16:
+                return None
+            found.append(pointer)
+        return found, device
 
 
 def check_count(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> None:
@@ -52,15 +89,21 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
     """Arguments in GPU memory (torch, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
     import numpy as np
 
-    from tilelang_min.runtime.cuda import DeviceBuffer
+    from tilelang_min.runtime.cuda import DeviceBuffer, current_stream, is_capturing
 
     check_count(name, parameters, arguments)
+    device = _device_of(parameters, arguments)
     pointers: list[int] = []
     keep: list[Any] = []
     back: list[tuple[DeviceBuffer, Any]] = []
     for parameter, argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray):
             _check_array(parameter, argument)
+            if not keep and is_capturing(current_stream()):
+                raise LaunchError(
+                    f"parameter {parameter.name}: a NumPy array cannot be copied while a CUDA graph is captured",
+                    remedy="pass tensors that are on the GPU",
+                )
             if name not in _warned:
                 _warned.add(name)
                 warnings.warn(f"kernel {name}: NumPy arrays are copied to the GPU and back at each call", stacklevel=4)
@@ -80,7 +123,23 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
             if isinstance(item, DeviceBuffer):
                 item.close()
 
-    return Prepared(pointers, keep, finish)
+    return Prepared(pointers, keep, finish, device)
+
+
+def _device_of(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> int | None:
+    """The GPU on which torch's tensors are.  LaunchError where they are on several."""
+    first: tuple[str, int] | None = None
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        index = getattr(getattr(argument, "device", None), "index", None)
+        if not hasattr(argument, "data_ptr") or not isinstance(index, int):
+            continue
+        if first is not None and first[1] != index:
+            raise LaunchError(
+                f"parameter {parameter.name} is on GPU {index}, and {first[0]} on GPU {first[1]}",
+                remedy="bring all tensors to one device",
+            )
+        first = first or (parameter.name, index)
+    return None if first is None else first[1]
 
 
 def _host_view(parameter: Parameter, argument: Any) -> Any:

@@ -139,12 +139,35 @@ class Kernel:
             prepared = call_arguments.prepare_cpu(self.name, self.parameters, args)
             launcher(prepared.pointers, grid=self.grid)
         else:
-            prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
-            launcher(prepared.pointers, grid=self.grid, threads=self.bundle.record["threads"])
-            prepared.finish()
+            self._launch_cuda(launcher, args)
         if outputs:
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
         return None
+
+    def _launch_cuda(self, launcher: Any, args: tuple[Any, ...]) -> None:
+        """Launch on the tensors' own device, on torch's current stream there."""
+        from tilelang_min.runtime import cuda
+
+        quick = self._torch_call.pointers(args) if "torch" in sys.modules else None
+        if quick is not None:
+            pointers, device = quick
+            if device == cuda.current_device():
+                launcher(pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
+            else:
+                with cuda.on_device(device):
+                    launcher(pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
+            return
+        prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
+        launcher(prepared.pointers, grid=self.grid, threads=self._threads)
+        prepared.finish()
+
+    @cached_property
+    def _threads(self) -> int:
+        return int(self.bundle.record["threads"])
+
+    @cached_property
+    def _torch_call(self) -> call_arguments.TorchCall:
+        return call_arguments.TorchCall(self.parameters)
 
     def _with_outputs(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         import numpy as np
@@ -180,7 +203,7 @@ class Kernel:
 
                     self._launcher = cpu.load(binary, symbol, arch=self.target.arch)
                 elif self.target.kind == "cuda":
-                    from tilelang_min.runtime import cuda
+                    from tilelang_min.runtime import cuda, cuda_launch
 
                     working, reason = cuda.available()
                     if not working:
@@ -188,8 +211,14 @@ class Kernel:
                             f"kernel {self.name} is for {self.target.name}, and there is no such GPU here: {reason}",
                             remedy="compile for 'cpu', simulate with kernel.simulate(...), or run the bundle on a GPU host",
                         )
-                    dynamic = self.bundle.record["launch"]["shared_bytes_dynamic"]
-                    self._launcher = cuda.load(binary, symbol, shared_bytes_dynamic=dynamic)
+                    self._launcher = cuda_launch.load(
+                        binary,
+                        symbol,
+                        shared_bytes_dynamic=self.bundle.record["launch"]["shared_bytes_dynamic"],
+                        cluster=self.cluster,
+                        tensor_maps=self.tensor_maps,
+                        parameters=[parameter.name for parameter in self.parameters],
+                    )
                 else:
                     raise LaunchError(
                         f"launching on {self.target.name} is not supported by this version",

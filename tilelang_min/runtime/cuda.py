@@ -1,16 +1,18 @@
-"""Loads cubins and launches them through NVIDIA's own Python bindings, without a compiler.
+"""NVIDIA's driver through its own Python bindings: contexts, devices, streams and memory.
 
 Everything goes through ``cuda.bindings.driver``, whose calls are the same in all releases of CUDA 12 and 13.  A kernel is
 loaded once and used in whichever context is current: torch's when torch has one, else the first device's primary context,
-which torch shares.  Timing and its events stand in :mod:`tilelang_min.runtime.cuda_timing`.
+which torch shares.  Launching stands in :mod:`tilelang_min.runtime.cuda_launch`, timing in
+:mod:`tilelang_min.runtime.cuda_timing`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
@@ -19,9 +21,6 @@ from typing import Any, Self
 import numpy as np
 
 from tilelang_min.errors import LaunchError
-
-STATIC_LIMIT = 48 * 1024
-"""Bytes of shared memory that a block may use without asking for more (CUDA Programming Guide, compute capabilities)."""
 
 _INSTALL = "python -m pip install 'tileprof[cuda]'"
 
@@ -89,42 +88,120 @@ def available() -> tuple[bool, str]:
         return False, error.message
 
 
+def driver_module() -> Any:
+    """``cuda.bindings.driver``, initialised.  LaunchError where it or the driver is missing."""
+    return _driver()
+
+
 def call(name: str, *arguments: Any) -> Any:
     """Call a function of the driver API; its one result, a tuple of several, or None.  An error status raises LaunchError."""
     driver = _driver()
     status, *results = getattr(driver, name)(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
-        _, text = driver.cuGetErrorString(status)
-        reason = text.decode() if isinstance(text, bytes) else str(text)
-        raise LaunchError(f"{name} failed: {reason} ({status.name})", remedy=_REMEDIES.get(status.name))
+        check(status, name)
     if len(results) > 1:
         return tuple(results)
     return results[0] if results else None
 
 
+def check(status: Any, name: str) -> None:
+    """Raise LaunchError for the error status that function ``name`` returned."""
+    driver = _driver()
+    status = driver.CUresult(status)
+    _, text = driver.cuGetErrorString(status)
+    reason = text.decode() if isinstance(text, bytes) else str(text)
+    raise LaunchError(f"{name} failed: {reason} ({status.name})", remedy=_REMEDIES.get(status.name))
+
+
+@cache
+def native(name: str) -> Any:
+    """A function of the driver's library itself, for what every launch calls: returns its status as an integer."""
+    _driver()
+    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    function = getattr(library, name)
+    function.restype = ctypes.c_int
+    return function
+
+
+class _Current(threading.local):
+    """Where the driver writes the current context of a thread."""
+
+    def __init__(self) -> None:
+        self.context = ctypes.c_void_p()
+        self.pointer = ctypes.byref(self.context)
+
+
+_current = _Current()
+
+
 def ensure_context() -> int:
     """Makes sure that a context is current in this thread (torch's where torch is in use); its address."""
-    context = int(call("cuCtxGetCurrent"))
+    status = native("cuCtxGetCurrent")(_current.pointer)
+    if status:
+        check(status, "cuCtxGetCurrent")
+    context = _current.context.value
     if context:
         return context
-    _primary_context()
+    torch = _torch()
+    _primary_context(torch.cuda.current_device() if torch is not None else 0)
     return int(call("cuCtxGetCurrent"))
 
 
-def _primary_context() -> None:
-    torch = sys.modules.get("torch")
-    ordinal = torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0
+def _primary_context(ordinal: int) -> None:
     if call("cuDeviceGetCount") == 0:
         raise LaunchError("no NVIDIA GPU is visible", remedy="see CUDA_VISIBLE_DEVICES and nvidia-smi")
     call("cuCtxSetCurrent", call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", ordinal)))
 
 
-def current_stream() -> int:
-    """The stream that launches go to: torch's current one where torch uses the GPU, else the default stream (0)."""
+_devices: dict[int, int] = {}
+"""Devices of contexts; primary contexts, the ones used here, stay where they are."""
+
+
+def current_device() -> int:
+    """Number of the device of the current context."""
+    context = ensure_context()
+    device = _devices.get(context)
+    if device is None:
+        device = _devices[context] = int(call("cuCtxGetDevice"))
+    return device
+
+
+@contextmanager
+def on_device(ordinal: int) -> Iterator[None]:
+    """Makes the primary context of a device, which torch uses too, the current one of this thread for a while."""
+    before = ensure_context()
+    _primary_context(ordinal)
+    try:
+        yield
+    finally:
+        call("cuCtxSetCurrent", before)
+
+
+def _torch() -> Any:
+    """torch, where it uses the GPU."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_stream().cuda_stream)
-    return 0
+    return torch if torch is not None and torch.cuda.is_initialized() else None
+
+
+def current_stream(ordinal: int | None = None) -> int:
+    """The stream that launches go to: torch's current one where torch uses the GPU, else the default stream (0).
+
+    ``ordinal``: of which device, if not torch's current one.
+    """
+    torch = _torch()
+    if torch is None:
+        return 0
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)  # a tenth of the time of what follows
+    if raw is not None:
+        return int(raw(torch.cuda.current_device() if ordinal is None else ordinal))
+    stream = torch.cuda.current_stream() if ordinal is None else torch.cuda.current_stream(ordinal)
+    return int(stream.cuda_stream)
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether work put on a stream is being recorded into a CUDA graph."""
+    status = call("cuStreamIsCapturing", stream)
+    return bool(status != _driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
 
 def synchronize(stream: int | None = None) -> None:
@@ -153,87 +230,6 @@ def device_info() -> DeviceInfo:
         shared_bytes_per_block=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         driver_version=f"{version // 1000}.{version % 1000 // 10}",
     )
-
-
-class Launcher:
-    """One kernel of a loaded binary.
-
-    ``launcher(pointers, grid=(x, y, z), threads=n)`` launches it without waiting; errors of the launch itself raise
-    LaunchError at once, errors of the kernel when the stream is next synchronised.
-    """
-
-    def __init__(self, binary: bytes, symbol: str, *, shared_bytes_dynamic: int = 0) -> None:
-        ensure_context()
-        self.symbol = symbol
-        self.shared_bytes_dynamic = shared_bytes_dynamic
-        self._functions: dict[int, Any] = {}  # by context: a library is shared by all, a function belongs to one
-        try:
-            self._library = call("cuLibraryLoadData", binary, [], [], 0, [], [], 0)
-            self._kernel = call("cuLibraryGetKernel", self._library, symbol.encode())
-            self._function()  # with lazy loading, a binary that does not fit the device is only noticed here
-        except LaunchError as error:
-            info = device_info()
-            major, minor = info.compute_capability
-            raise LaunchError(
-                f"kernel {symbol} cannot be loaded on {info.name} (sm_{major}{minor}): {error.message}",
-                remedy=error.remedy,
-            ) from None
-
-    def __call__(
-        self, pointers: Sequence[int], *, grid: tuple[int, int, int], threads: int, stream: int | None = None
-    ) -> None:
-        """Launch.  ``pointers`` are device addresses in parameter order; ``stream`` defaults to :func:`current_stream`."""
-        function = self._function()
-        values = (ctypes.c_uint64 * len(pointers))(*pointers)
-        size = ctypes.sizeof(ctypes.c_uint64)
-        addresses = (ctypes.c_void_p * len(pointers))(
-            *(ctypes.addressof(values) + index * size for index in range(len(pointers)))
-        )
-        call(
-            "cuLaunchKernel",
-            function,
-            *grid,
-            threads,
-            1,
-            1,
-            self.shared_bytes_dynamic,
-            current_stream() if stream is None else stream,
-            ctypes.addressof(addresses),
-            0,
-        )
-
-    def _function(self) -> Any:
-        context = ensure_context()
-        function = self._functions.get(context)
-        if function is None:
-            function = call("cuKernelGetFunction", self._kernel)
-            if self.shared_bytes_dynamic > STATIC_LIMIT:
-                self._allow_shared(function)
-            self._functions[context] = function
-        return function
-
-    def _allow_shared(self, function: Any) -> None:
-        attribute = _driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        info = device_info()
-        if self.shared_bytes_dynamic > info.shared_bytes_per_block:
-            raise LaunchError(
-                f"it needs {self.shared_bytes_dynamic} bytes of shared memory a block, "
-                f"the device has {info.shared_bytes_per_block}",
-                remedy="use smaller tiles or fewer stages",
-            )
-        call("cuFuncSetAttribute", function, attribute, self.shared_bytes_dynamic)
-
-    def close(self) -> None:
-        """Unloads the binary.  The launcher must not be called afterwards."""
-        if self._library is not None:
-            call("cuLibraryUnload", self._library)
-            self._library = None
-            self._functions.clear()
-
-
-def load(binary: bytes, symbol: str, *, shared_bytes_dynamic: int = 0) -> Launcher:
-    """A launcher for kernel ``symbol`` of a cubin.  LaunchError where there is no GPU or the binary does not fit it."""
-    return Launcher(binary, symbol, shared_bytes_dynamic=shared_bytes_dynamic)
 
 
 class DeviceBuffer:
