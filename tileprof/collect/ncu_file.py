@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.errors import ProfileFormatError, ProfilerUnavailable
-from tileprof.metrics import convert, lookup, make
+from tileprof.metrics import convert, lookup, make, nvidia
 from tileprof.metrics.ncu_names import (
     BLOCK,
     COMPUTE_CAPABILITY,
@@ -104,7 +104,36 @@ class NcuReport:
 
 
 def read(path: Path) -> NcuReport:
-    """Every profiled kernel of a report file.
+    """Every profiled kernel of a report file; errors are those of :func:`load`."""
+    return report_of(load(path), path)
+
+
+def report_of(loaded: Loaded, path: Path) -> NcuReport:
+    """The kernels of a report that is loaded; ``path`` is for errors."""
+    actions = enumerate(loaded.actions)
+    kernels = [_kernel(action, index, loaded.version) for index, action in actions if _is_kernel(action)]
+    if not kernels:
+        raise _nothing_in(path, loaded.truncated)
+    return NcuReport(loaded.version, tuple(kernels), truncated=loaded.truncated)
+
+
+def _nothing_in(path: Path, truncated: bool) -> ProfileFormatError:
+    cut = ", since it is cut off" if truncated else ""
+    return ProfileFormatError(f"{path} holds no whole kernel{cut}", remedy="the profiler's log says what happened")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A report as the library gives it: the actions that have a name, and whether others were cut off."""
+
+    version: str
+    actions: tuple[Any, ...]
+    truncated: bool
+    context: Any  # the library's objects live as long as it does
+
+
+def load(path: Path) -> Loaded:
+    """The actions of a report file.
 
     Raises :class:`ProfilerUnavailable` without the package ``ncu-report``, :class:`ProfileFormatError` where the file is
     missing, empty or no such report.
@@ -128,12 +157,10 @@ def read(path: Path) -> NcuReport:
     version = _version(path)
     actions = [action for part in context for action in part]
     # The library gives the launch that a cut file breaks off in as one without a name.
-    named = [action for action in actions if action.name(action.NameBase_MANGLED)]
-    kernels = [_kernel(action, index, version) for index, action in enumerate(named) if _is_kernel(action)]
-    if not kernels:
-        cut = ", since it is cut off" if actions else ""
-        raise ProfileFormatError(f"{path} holds no whole kernel{cut}", remedy="the profiler's log says what happened")
-    return NcuReport(version, tuple(kernels), truncated=len(named) < len(actions))
+    named = tuple(action for action in actions if action.name(action.NameBase_MANGLED))
+    if not named:
+        raise _nothing_in(path, bool(actions))
+    return Loaded(version, named, len(named) < len(actions), context)
 
 
 def _version(path: Path) -> str:
@@ -148,6 +175,7 @@ def _is_kernel(action: Any) -> bool:
 
 
 def _kernel(action: Any, index: int, version: str) -> KernelProfile:
+    """One launch.  Totals of per-instruction counters are kept apart from counters of the launch."""
     passes = _number(action, PASSES)
     detail = "Nsight Compute, kernel replay" + (f", {passes:.0f} passes" if passes else "")
     provenance = Provenance("measured", "ncu", version, detail)
@@ -162,6 +190,14 @@ def _kernel(action: Any, index: int, version: str) -> KernelProfile:
             missing.append(counter.canonical)
     instructions, totals, without_value = _instructions(action)
     capability = [_number(action, name) for name in COMPUTE_CAPABILITY]
+    arch = "" if None in capability else f"sm_{capability[0]:.0f}{capability[1]:.0f}"
+    known = {row.metric for row in metrics} | set(_PER_INSTRUCTION) | {"shared.conflicts"}
+    derived = nvidia.launch_metrics(counters(action), arch, provenance, index)
+    derived += nvidia.opcode_metrics(_opcodes(action), provenance, index)
+    for row in derived:
+        if row.metric not in known:
+            known.add(row.metric)
+            metrics.append(row)
     return KernelProfile(
         index=index,
         name=action.name(action.NameBase_DEMANGLED),
@@ -177,6 +213,33 @@ def _kernel(action: Any, index: int, version: str) -> KernelProfile:
         instructions=instructions,
         missing=(*missing, *without_value),
     )
+
+
+_OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+
+
+def counters(action: Any) -> dict[str, float]:
+    """Every counter that some formula or ceiling takes, in base units; those without a value are absent."""
+    values = {}
+    for name in nvidia.INPUTS:
+        value = _number(action, name)
+        if value is not None:
+            values[name] = nvidia.base_value(value, str(action.metric_by_name(name).unit()))
+    return values
+
+
+def _opcodes(action: Any) -> dict[str, float]:
+    """How often warps executed each opcode with its modifiers."""
+    metric = action.metric_by_name(_OPCODES)
+    if metric is None or not metric.num_instances() or not metric.has_correlation_ids():
+        return {}
+    names = metric.correlation_ids()
+    found = {}
+    for i in range(metric.num_instances()):
+        value = metric.value(i)
+        if isinstance(value, int | float) and not math.isnan(value):
+            found[str(names.value(i))] = float(value)
+    return found
 
 
 def _launch_metric(action: Any, canonical: str, names: list[str], provenance: Provenance, index: int) -> Metric | None:

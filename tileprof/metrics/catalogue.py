@@ -82,6 +82,14 @@ STALL_REASONS = {
 }
 """Reasons of stall samples (NVIDIA, Volta to Hopper)."""
 
+AMD_STALL_REASONS = {
+    "alu_dependency": "waiting for the result of an earlier arithmetic instruction",
+    "arbiter_stall": "chosen, but the execution unit held the instruction back",
+    "internal_instruction": "busy with an instruction that the hardware handles itself",
+    "waitcnt": "waiting for outstanding memory operations (s_waitcnt)",
+}
+"""Further reasons of stall samples on AMD, beside those of above that it has, too."""
+
 FLOP_TYPES = (
     "float16",
     "bfloat16",
@@ -102,23 +110,78 @@ _SINGLES = (
     MetricInfo("time.ns", "ns", "time of one launch without a profiler", "lower"),
     MetricInfo("time.profiled_ns", "ns", "time of one launch under a profiler; differs from time.ns", "lower"),
     MetricInfo("clock.hz", "Hz", "mean clock of the units during the launch"),
+    MetricInfo("clock.memory_hz", "Hz", "mean clock of device memory during the launch"),
+    MetricInfo("cycles.elapsed", "cycles", "cycles of the units' clock from first to last work of the launch", "lower"),
     MetricInfo("dram.read_bytes", "bytes", "bytes read from device memory", "lower"),
     MetricInfo("dram.write_bytes", "bytes", "bytes written to device memory", "lower"),
+    MetricInfo(
+        "fabric.read_bytes",
+        "bytes",
+        "bytes read past the second-level cache: memory, memory-side cache, remote",
+        "lower",
+    ),
+    MetricInfo(
+        "fabric.write_bytes",
+        "bytes",
+        "bytes written past the second-level cache: memory, memory-side cache, remote",
+        "lower",
+    ),
     MetricInfo("l2.bytes", "bytes", "bytes moved at the second-level cache", "lower"),
+    MetricInfo("l2.read_bytes", "bytes", "bytes that first-level caches read from the second level", "lower"),
+    MetricInfo("l2.write_bytes", "bytes", "bytes that first-level caches write to the second level", "lower"),
     MetricInfo("l2.hit_rate", "ratio", "share of sector look-ups that hit the second-level cache", "higher", 1.0),
     MetricInfo("l1.bytes", "bytes", "bytes moved at the first-level cache", "lower"),
     MetricInfo("l1.hit_rate", "ratio", "share of sector look-ups that hit the first-level cache", "higher", 1.0),
+    MetricInfo(
+        "l1.line_bytes", "bytes", "look-ups of the vector first-level cache times its line: an upper bound of bytes"
+    ),
+    MetricInfo("l1.instruction_hit_rate", "ratio", "share of look-ups that hit the instruction cache", "higher", 1.0),
+    MetricInfo("l1.scalar_hit_rate", "ratio", "share of look-ups that hit the scalar cache", "higher", 1.0),
     MetricInfo("shared.requests", "requests", "warp-wide shared-memory accesses executed"),
     MetricInfo("shared.transactions", "transactions", _TRANSACTIONS, "lower"),
     MetricInfo("shared.transactions_ideal", "transactions", f"{_TRANSACTIONS}, had there been no bank conflicts"),
     MetricInfo("shared.conflicts", "transactions", "transactions above the ideal, caused by bank conflicts", "lower"),
     MetricInfo("shared.ways", "ways", "worst number of passes that one phase of an access takes; 1 is ideal", "lower"),
     MetricInfo("shared.bytes", "bytes", "bytes that shared-memory accesses ask for"),
+    MetricInfo(
+        "shared.moved_bytes",
+        "bytes",
+        "bytes that the passes of shared-memory accesses can have moved, conflicts left out",
+    ),
+    MetricInfo(
+        "shared.conflicts_hardware",
+        "transactions",
+        "conflicts as the hardware counts them, arbitration with other traffic included: no sign of a conflict when small",
+        "lower",
+    ),
+    MetricInfo(
+        "shared.conflicts_per_access",
+        "transactions",
+        "conflicts of one conflict-free pass; undefined without any",
+        "lower",
+    ),
+    MetricInfo("shared.latency_cycles", "cycles", "mean cycles that a shared-memory access is under way", "lower"),
     MetricInfo("global.requests", "requests", "warp-wide global-memory accesses executed"),
     MetricInfo("global.sectors", "sectors", "32-byte sectors that global accesses touch, before any cache", "lower"),
     MetricInfo("global.sectors_ideal", "sectors", "sectors that the same bytes would take if they were contiguous"),
     MetricInfo("global.bytes", "bytes", "bytes that global accesses ask for"),
     MetricInfo("executed.instructions", "instructions", "instructions executed, counted once a warp"),
+    MetricInfo("executed.flop_vector", "FLOP", "floating-point operations of vector units; a fused multiply-add is 2"),
+    MetricInfo(
+        "executed.flop_matrix", "FLOP", "floating-point operations of matrix units, executed whether useful or not"
+    ),
+    MetricInfo("executed.integer_operations", "operations", "integer operations, those of matrix units included"),
+    MetricInfo("executed.integer_matrix", "operations", "integer operations of matrix units"),
+    MetricInfo(
+        "executed.per_cycle", "instructions/cycle", "instructions issued a cycle while a unit was active", "higher"
+    ),
+    MetricInfo(
+        "local.requests",
+        "requests",
+        "loads and stores of local memory executed: spills, indexed arrays, stacks",
+        "lower",
+    ),
+    MetricInfo("local.sectors", "sectors", "32-byte sectors of local memory touched before any cache", "lower"),
     MetricInfo("stall.samples", "samples", "warp samples taken, whatever the warp was doing"),
     MetricInfo(
         "occupancy.theoretical", "ratio", "resident warps that resources allow, of the most a unit holds", "", 1.0
@@ -127,19 +190,44 @@ _SINGLES = (
         "occupancy.achieved", "ratio", "mean of the warps resident while active, of the most a unit holds", "", 1.0
     ),
     MetricInfo("occupancy.blocks_per_unit", "blocks", "blocks that fit on a unit at once"),
+    MetricInfo("occupancy.warps", "warps", "mean of the warps resident on a unit while it was active"),
+    MetricInfo("busy.compute", "ratio", "busiest part of the units, of its peak", "", 1.0),
+    MetricInfo("busy.memory", "ratio", "busiest part of the memory system, of its peak", "", 1.0),
+    MetricInfo("busy.dram", "ratio", "device memory traffic, of its peak", "", 1.0),
+    MetricInfo("busy.l2", "ratio", "second-level cache, of its peak", "", 1.0),
+    MetricInfo("busy.l1", "ratio", "first-level caches, of their peak", "", 1.0),
+    MetricInfo("busy.shared", "ratio", "share of time in which shared memory served accesses", "", 1.0),
+    MetricInfo(
+        "busy.shared_conflicts", "ratio", "share of time that bank conflicts of shared memory took", "lower", 1.0
+    ),
+    MetricInfo("busy.matrix", "ratio", "share of time in which matrix units worked", "", 1.0),
+    MetricInfo("busy.vector", "ratio", "share of time in which vector units issued", "", 1.0),
+    MetricInfo("busy.scalar", "ratio", "share of time in which scalar units issued", "", 1.0),
+    MetricInfo(
+        "vector.active_lanes", "threads", "mean of the lanes that a vector instruction has switched on", "higher"
+    ),
+    MetricInfo("wave.cycles", "cycles", "cycles of all wavefronts together, from start to end"),
+    MetricInfo("wave.active_cycles", "cycles", "of wave.cycles: an instruction was executing"),
+    MetricInfo("wave.dependency_cycles", "cycles", "of wave.cycles: waiting for an earlier result or memory", "lower"),
+    MetricInfo("wave.issue_cycles", "cycles", "of wave.cycles: ready, and waiting for a unit to issue to", "lower"),
+    MetricInfo("wave.shared_cycles", "cycles", "of wave.cycles: waiting to issue to shared memory", "lower"),
     MetricInfo("registers.per_thread", "registers", "registers of one thread", "lower"),
     MetricInfo("registers.vgpr", "registers", "vector registers of one thread, accumulators included (AMD)", "lower"),
     MetricInfo("registers.agpr", "registers", "accumulator registers of one thread (AMD)"),
     MetricInfo("registers.sgpr", "registers", "scalar registers of one wavefront (AMD)"),
     MetricInfo("spill.store_bytes", "bytes", "bytes that one thread's static code spills", "lower"),
     MetricInfo("spill.load_bytes", "bytes", "bytes that one thread's static code loads back", "lower"),
+    MetricInfo("spill.executed", "instructions", "spills and reloads executed, counted once a warp", "lower"),
     MetricInfo("spill.vgpr", "registers", "vector registers that were spilled (AMD)", "lower"),
     MetricInfo("spill.sgpr", "registers", "scalar registers that were spilled (AMD)", "lower"),
     MetricInfo("scratch.bytes", "bytes", "stack frame or private memory of one thread", "lower"),
     MetricInfo("shared.static_bytes", "bytes", "shared memory of one block, declared statically"),
     MetricInfo("shared.dynamic_bytes", "bytes", "shared memory of one block, asked for at launch"),
+    MetricInfo("shared.allocated_bytes", "bytes", "shared memory of one block, static and dynamic, as allocated"),
     MetricInfo("launch.threads_per_block", "threads", "threads of one block (tasks on a CPU)"),
     MetricInfo("launch.blocks", "blocks", "blocks of the grid"),
+    MetricInfo("launch.warps", "warps", "warps that were started"),
+    MetricInfo("launch.count", "launches", "launches that a summary stands for"),
     MetricInfo("code.bytes", "bytes", "machine code of the kernel", "lower"),
     MetricInfo("compile.seconds", "s", "time to compile, all steps", "lower"),
     MetricInfo(
@@ -157,7 +245,7 @@ def _catalogue() -> dict[str, MetricInfo]:
     ]
     entries += [
         MetricInfo(f"stall.{name}", "samples", f"warp samples: {meaning}", "" if name == "selected" else "lower")
-        for name, meaning in STALL_REASONS.items()
+        for name, meaning in {**STALL_REASONS, **AMD_STALL_REASONS}.items()
     ]
     entries += [
         MetricInfo(f"flop.{name}", "FLOP", f"useful {name} operations; a fused multiply-add is 2, a transcendental 1")

@@ -1,0 +1,232 @@
+"""Reading whatever profile a path holds: the format is told by content, never by the name alone.
+
+What cannot be read is an error that says what the file looks like and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tileprof.collect import (
+    att_file,
+    csv_rows,
+    hatchet_file,
+    ncu_csv,
+    ncu_foreign,
+    nsys_file,
+    rocpd_file,
+    rocprof_compute_file,
+    rocprof_file,
+    rocprofv3_csv,
+    rocprofv3_json,
+    rocprofv3_text,
+)
+from tileprof.collect.profile import ForeignProfile
+from tileprof.collect.sqlite_file import MAGIC, Database
+from tileprof.errors import ProfileFormatError
+
+_NCU_MAGIC = b"NVR\x00"
+_MOST_JSON_BYTES = 1 << 30
+_KNOWN = (
+    ".ncu-rep, CSV pages of ncu, SQLite exports and CSV of nsys, folders, CSV, JSON and rocpd databases of rocprofv3, workloads of "
+    "rocprof-compute, CSV and databases of rocprof, text of rocprofv2, .hatchet of Proton"
+)
+
+_LEADS: tuple[tuple[bytes, str, str], ...] = (
+    (b"\x1f\x8b", "a gzip archive", "unpack it first: gunzip FILE"),
+    (b"\xfd7zXZ", "an xz archive", "unpack it first: xz -d FILE"),
+    (b"PK\x03\x04", "a zip archive", "unpack it and name the folder; a bundle of ours is launched, not imported"),
+    (b"\x7fELF", "a program or a code object", "profile it, and import what the profiler writes"),
+    (b"\x89PNG", "a picture", "import the profile that it was drawn from"),
+    (b"%PDF", "a document", "import the profile that it was made from"),
+)
+_ENDINGS = {
+    ".nsys-rep": ("a report of Nsight Systems", "export it: nsys export --type sqlite FILE.nsys-rep"),
+    ".qdrep": ("an old report of Nsight Systems", "export it: nsys export --type sqlite FILE.qdrep"),
+    ".pftrace": ("a Perfetto trace", "let rocprofv3 write --output-format csv rocpd instead"),
+    ".otf2": ("an OTF2 trace", "let rocprofv3 write --output-format csv rocpd instead"),
+    ".att": ("a raw thread trace", "decode it with rocprof-trace-decoder, and import its ui_output folder"),
+    ".yaml": ("a YAML file", "workloads are run with `tileprof run`; import takes profiles"),
+    ".yml": ("a YAML file", "workloads are run with `tileprof run`; import takes profiles"),
+}
+
+
+def read(path: Path) -> list[ForeignProfile]:
+    """Every profile in a file or folder.
+
+    Raises :class:`ProfileFormatError` where there is none or it is damaged, and whatever the format's reader raises.
+    """
+    if not path.exists():
+        raise ProfileFormatError(f"there is no {path}", remedy="check the path")
+    return _folder(path) if path.is_dir() else [_file(path)]
+
+
+def _folder(folder: Path) -> list[ForeignProfile]:
+    """A workload of rocprof-compute, a thread trace, or a folder with files: rocprofv3's CSV files go together."""
+    if rocprof_compute_file.is_folder(folder):
+        return [rocprof_compute_file.read(folder)]
+    if (folder / att_file.NAME).is_file():
+        return [att_file.read(folder)]
+    profiles: list[ForeignProfile] = []
+    tables: list[Path] = []
+    problems: list[str] = []
+    for file in _files(folder):
+        if _is_rocprofv3_table(file):
+            tables.append(file)
+            continue
+        try:
+            profiles.append(_file(file))
+        except ProfileFormatError as error:
+            problems.append(error.message)
+    if tables:
+        profiles.insert(0, rocprofv3_csv.read(tables))
+    for inner in sorted(entry for entry in folder.rglob("*") if entry.is_dir()):
+        if rocprof_compute_file.is_folder(inner) or (inner / att_file.NAME).is_file():
+            profiles += _folder(inner)
+    if not profiles:
+        seen = "; ".join(problems[:3]) or "it is empty"
+        raise ProfileFormatError(f"{folder} holds no profile that can be read: {seen}", remedy=f"these can: {_KNOWN}")
+    return profiles
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files below a folder that may be profiles, without those of folders that are read as a whole."""
+    wholes = {
+        inner
+        for inner in folder.rglob("*")
+        if inner.is_dir() and (rocprof_compute_file.is_folder(inner) or (inner / att_file.NAME).is_file())
+    }
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and not file.name.startswith(".") and not any(parent in wholes for parent in file.parents):
+            yield file
+
+
+def _is_rocprofv3_table(file: Path) -> bool:
+    if file.suffix.lower() != ".csv":
+        return False
+    with file.open("rb") as stream:
+        head = csv_rows.decode(stream.read(1 << 16))
+    lines = [line for line in head.splitlines() if line.strip()]
+    if not lines:
+        return False
+    header = csv_rows.Table(tuple(name.strip().lower() for name in csv_rows.split_line(lines[0])), ())
+    kind = rocprofv3_csv.kind_of(header)
+    # statistics of v1 have no standard deviation, and are read by themselves
+    return kind is not None and (kind != "summary" or header.has("stddev"))
+
+
+def _file(path: Path) -> ForeignProfile:
+    with path.open("rb") as stream:
+        head = stream.read(1 << 16)
+    if not head.strip():
+        raise ProfileFormatError(
+            f"{path} is empty", remedy="the profiler wrote nothing: its own output says why, or it was ended too early"
+        )
+    if head.startswith(_NCU_MAGIC) or path.suffix in (".ncu-rep", ".ncu-repz"):
+        return ncu_foreign.read(path)
+    if head.startswith(MAGIC):
+        return _database(path)
+    for lead, looks, remedy in _LEADS:
+        if head.startswith(lead):
+            raise ProfileFormatError(f"{path} is {looks}", remedy=remedy)
+    if path.suffix in _ENDINGS:
+        looks, remedy = _ENDINGS[path.suffix]
+        raise ProfileFormatError(f"{path} is {looks}, which cannot be read here", remedy=remedy)
+    if b"\x00" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise ProfileFormatError(
+            f"{path} is a binary file of a form that is not known", remedy=f"these can be read: {_KNOWN}"
+        )
+    text = csv_rows.decode(head).lstrip()
+    return _json(path) if text[:1] in ("{", "[") else _text(path)
+
+
+def _database(path: Path) -> ForeignProfile:
+    with Database(path) as database:
+        names = database.names
+        nsys = nsys_file.looks_like(database)
+    if nsys:
+        return nsys_file.read(path)
+    if any(name.startswith("rocpd_") for name in names):
+        return rocpd_file.read(path)
+    if "KERN" in names:
+        return rocprof_file.read_database(path)
+    tables = ", ".join(sorted(names)[:5]) or "no tables"
+    if "cases" in names and "provenances" in names:
+        raise ProfileFormatError(f"{path} is a run of tileprof", remedy="name its folder: tileprof report RUN_DIR")
+    raise ProfileFormatError(
+        f"{path} is a SQLite file with {tables}, and no profile that is known", remedy=f"these can be read: {_KNOWN}"
+    )
+
+
+def _json(path: Path) -> ForeignProfile:
+    size = path.stat().st_size
+    if size > _MOST_JSON_BYTES:
+        raise ProfileFormatError(
+            f"{path} has {size >> 20} MiB of JSON",
+            remedy="collect rocpd instead, which is read row by row: --output-format rocpd",
+        )
+    try:
+        record: Any = json.loads(csv_rows.read_text(path))
+    except ValueError as error:
+        raise ProfileFormatError(
+            f"{path} is no whole JSON file: {error}", remedy="the profiler was ended while it wrote; collect it again"
+        ) from None
+    readers: tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], ForeignProfile]], ...] = (
+        (hatchet_file.is_hatchet, hatchet_file.parse),
+        (att_file.is_code, att_file.parse),
+        (lambda value: isinstance(value, dict) and rocprofv3_json.KEY in value, rocprofv3_json.parse),
+    )
+    for matches, parse in readers:
+        if matches(record):
+            return parse(record, path)
+    if isinstance(record, dict) and "traceEvents" in record:
+        raise ProfileFormatError(
+            f"{path} is a Chrome trace, as torch's profiler writes",
+            remedy="profile with nsys or rocprofv3; a trace has no counters, registers or source lines",
+        )
+    what = f"an object with {', '.join(list(record)[:5])}" if isinstance(record, dict) else "a list"
+    raise ProfileFormatError(
+        f"{path} is JSON, {what}, and no profile that is known", remedy=f"these can be read: {_KNOWN}"
+    )
+
+
+def _text(path: Path) -> ForeignProfile:
+    text = csv_rows.read_text(path)
+    if ncu_csv.looks_like(text):
+        return ncu_csv.read(path)
+    if nsys_file.is_stats(text):
+        return nsys_file.read_stats(path)
+    if rocprof_file.is_text(text):
+        return rocprof_file.read_text(text, path)
+    if rocprofv3_text.is_summary(text):
+        return rocprofv3_text.read(text, path)
+    first = next(line for line in text.splitlines() if line.strip())
+    if "," in first:
+        table = csv_rows.parse(text, path)
+        kind = rocprofv3_csv.kind_of(table)
+        if kind == "summary":
+            return _statistics(path, table)
+        if kind is not None:
+            return rocprofv3_csv.read([path])
+        if rocprof_file.is_wide(table.header):
+            return rocprof_file.read_table(path, table)
+        raise ProfileFormatError(
+            f"{path} is a table with columns {', '.join(table.header[:5])}, and no profile that is known",
+            remedy=f"these can be read: {_KNOWN}",
+        )
+    raise ProfileFormatError(
+        f"{path} is text that begins with {first.strip()[:60]!r}, and no profile that is known",
+        remedy=f"these can be read: {_KNOWN}",
+    )
+
+
+def _statistics(path: Path, table: csv_rows.Table) -> ForeignProfile:
+    """Statistics by kernel: of rocprofv3 where they have a standard deviation, else of rocprof v1."""
+    if table.has("stddev"):
+        return rocprofv3_csv.read([path])
+    launches = rocprofv3_csv.summaries(list(table.rows), "hip", rocprof_file.V1, 0)
+    notes = (f"{table.dropped} damaged rows were left out",) if table.dropped else ()
+    return ForeignProfile("rocprof statistics", rocprof_file.V1, "", tuple(launches), notes=notes)

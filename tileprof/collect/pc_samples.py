@@ -1,0 +1,53 @@
+"""PC samples of AMD's profilers -> values per instruction and source line."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tileprof.collect.profile import SourceValue
+from tileprof.collect.scrub import path
+from tileprof.metrics.amd import STALL_REASONS
+
+_REASON = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
+_PLACE = re.compile(r"^(.+):(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample: the instruction, its comment (``file:line`` with debug information), why it stalled, and whether it issued.
+
+    ``reason`` and ``issued`` are None for host-trap sampling, which does not know them.
+    """
+
+    instruction: str
+    comment: str
+    reason: str | None = None
+    issued: int | None = None
+
+
+def place(comment: str) -> tuple[str | None, int | None]:
+    """File and line of a comment; None for both where it names none."""
+    found = _PLACE.match(comment.strip())
+    return (path(found[1]), int(found[2])) if found else (None, None)
+
+
+def stall_metric(reason: str) -> str:
+    """``stall.waitcnt`` of ``ROCPROFILER_..._REASON_WAITCNT``; unknown reasons are ``stall.misc``."""
+    return f"stall.{STALL_REASONS.get(reason.removeprefix(_REASON), 'misc')}"
+
+
+def source_values(samples: Iterable[Sample]) -> tuple[SourceValue, ...]:
+    """Samples counted by instruction and line, with their reasons where the sampling knows them; most samples first."""
+    counts: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for sample in samples:
+        values = counts[sample.comment, sample.instruction]
+        values["stall.samples"] += 1
+        if sample.issued:
+            values["stall.selected"] += 1
+        elif sample.reason:
+            values[stall_metric(sample.reason)] += 1
+    rows = [SourceValue(*place(comment), text, dict(values)) for (comment, text), values in counts.items()]
+    return tuple(sorted(rows, key=lambda row: -row.values["stall.samples"]))

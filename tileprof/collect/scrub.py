@@ -1,0 +1,48 @@
+"""Removing what names a person or a machine from texts that a profile carries: paths, kernel names, notes.
+
+Readers take only the fields that they need, so environments, host names and command lines never get this far; what is left are
+paths on the profiled machine.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HOME = re.compile(
+    r"""(?ix)
+    (?: (?:[a-z]:)? [\\/] (?:users|documents\ and\ settings) [\\/] | /home/ | /export/home/ | /u(?:sers|1)?/ (?=[^/\s]+/) )
+    [^\\/\s:"'<>|]+
+    """
+)
+_ROOT_HOME = re.compile(r"(?<![\w.])/root(?=/)")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def path(text: str) -> str:
+    """A path or text with home directories as ``~``: ``/home/jane/k.py`` becomes ``~/k.py``."""
+    return _ROOT_HOME.sub("~", _HOME.sub("~", text))
+
+
+def plain(text: str) -> str:
+    """Text without terminal colours and control characters."""
+    return _CONTROL.sub(" ", _ANSI.sub("", text))
+
+
+_SUFFIX = re.compile(r"(?:\s*\[clone \.kd\]|\s*\(\.kd\)|\.kd)\s*$")
+
+
+def kernel_name(text: str) -> str:
+    """A kernel's name without quotes around it and what AMD's tools append: `` [clone .kd]``, `` (.kd)``, ``.kd``."""
+    name = plain(text).strip()
+    if len(name) >= 2 and name[0] == name[-1] == '"':
+        name = name[1:-1].replace('""', '"')
+    return path(_SUFFIX.sub("", name)) or "(no name)"
+
+
+_CAST = re.compile(r"\((?:unsigned |signed )?(?:bool|char|short|int|long|long long|size_t)\)(?=-?\d)")
+
+
+def join_name(text: str) -> str:
+    """A name for comparing kernels between tools: ``conf_kernel<(int)1>`` and ``conf_kernel<1>`` are one, spaces do not count."""
+    return re.sub(r"\s+", "", _CAST.sub("", kernel_name(text)))
