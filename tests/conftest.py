@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import os
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,3 +81,14 @@ def ncu_sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
         return path
 
     return unpack
+
+
+@pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the real profiles of tests/data/profiles unpacked: ``amd``, ``nvidia`` and ``proton``."""
+    folder = tmp_path_factory.mktemp("profiles")
+    for name in ("amd", "nvidia"):
+        with tarfile.open(DATA / "profiles" / f"{name}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+    shutil.copytree(DATA / "profiles" / "proton", folder / "proton")
+    return folder

@@ -21,10 +21,13 @@ from tileprof.workload.problems import nearest
 INTERRUPTED = 130
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a fault of ours, none of the documented statuses
 
-VERBS = ("run", "report", "check", "conflicts", "doctor", "calibrate", "schema")
+VERBS = ("run", "report", "check", "import", "conflicts", "doctor", "calibrate", "schema")
 """Verbs in the order in which help lists them; each is ``COMMAND`` in the module of its name."""
 
-PLANNED = ("compare", "import")
+_MODULES = {"import": "import_profiles"}
+"""Verbs whose module cannot have their name."""
+
+PLANNED = ("compare",)
 """Verbs that are designed and not there yet."""
 
 
@@ -37,7 +40,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"tileprof.cli.{cmd_name}").COMMAND
+        command: click.Command = importlib.import_module(f"tileprof.cli.{_MODULES.get(cmd_name, cmd_name)}").COMMAND
         return command
 
     def resolve_command(

@@ -52,7 +52,7 @@ def _row(case: CaseResult) -> list[Text]:
     error = numbers.ABSENT if case.check is None else f"{case.check.max_rel_error:.1e}"
     cells = [
         numbers.duration(time),
-        numbers.count(_value(figures.of_case("registers.per_thread", "static"))),
+        numbers.count(_value(_known(figures, "registers.per_thread") or _known(figures, "registers.vgpr"))),
         numbers.byte_count(shared),
         numbers.byte_count(spills),
         _conflicts(figures),
@@ -65,8 +65,13 @@ def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
+def _known(figures: CaseFigures, name: str) -> Figure | None:
+    """A fact of the binary, or what a profiler shows of it where there is no binary."""
+    return figures.of_case(name, "static") or figures.of_case(name, "measured")
+
+
 def _sum(figures: CaseFigures, *names: str) -> float | None:
-    values = [figure.value for name in names if (figure := figures.of_case(name, "static")) is not None]
+    values = [figure.value for name in names if (figure := _known(figures, name)) is not None]
     return sum(values) if values else None
 
 

@@ -6,6 +6,7 @@ What cannot be read is an error that says what the file looks like and what to d
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def _folder(folder: Path) -> list[ForeignProfile]:
     if tables:
         profiles.insert(0, rocprofv3_csv.read(tables))
     for inner in sorted(entry for entry in folder.rglob("*") if entry.is_dir()):
-        if rocprof_compute_file.is_folder(inner) or (inner / att_file.NAME).is_file():
+        if _is_whole(inner):
             profiles += _folder(inner)
     if not profiles:
         seen = "; ".join(problems[:3]) or "it is empty"
@@ -92,13 +93,14 @@ def _folder(folder: Path) -> list[ForeignProfile]:
     return profiles
 
 
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder is one profile as it stands."""
+    return rocprof_compute_file.is_folder(folder) or (folder / att_file.NAME).is_file()
+
+
 def _files(folder: Path) -> Iterator[Path]:
     """Files below a folder that may be profiles, without those of folders that are read as a whole."""
-    wholes = {
-        inner
-        for inner in folder.rglob("*")
-        if inner.is_dir() and (rocprof_compute_file.is_folder(inner) or (inner / att_file.NAME).is_file())
-    }
+    wholes = {inner for inner in folder.rglob("*") if inner.is_dir() and _is_whole(inner)}
     for file in sorted(folder.rglob("*")):
         if file.is_file() and not file.name.startswith(".") and not any(parent in wholes for parent in file.parents):
             yield file
@@ -204,6 +206,7 @@ def _text(path: Path) -> ForeignProfile:
     if rocprofv3_text.is_summary(text):
         return rocprofv3_text.read(text, path)
     first = next(line for line in text.splitlines() if line.strip())
+    what = f"text that begins with {first.strip()[:60]!r}"
     if "," in first:
         table = csv_rows.parse(text, path)
         kind = rocprofv3_csv.kind_of(table)
@@ -212,15 +215,11 @@ def _text(path: Path) -> ForeignProfile:
         if kind is not None:
             return rocprofv3_csv.read([path])
         if rocprof_file.is_wide(table.header):
-            return rocprof_file.read_table(path, table)
-        raise ProfileFormatError(
-            f"{path} is a table with columns {', '.join(table.header[:5])}, and no profile that is known",
-            remedy=f"these can be read: {_KNOWN}",
-        )
-    raise ProfileFormatError(
-        f"{path} is text that begins with {first.strip()[:60]!r}, and no profile that is known",
-        remedy=f"these can be read: {_KNOWN}",
-    )
+            whole = path.name == rocprof_compute_file.MAIN and rocprof_compute_file.is_folder(path.parent)
+            return rocprof_compute_file.read(path.parent) if whole else rocprof_file.read_table(path, table)
+        if all(re.fullmatch(r"[\w .%#()/-]{1,40}", name) for name in table.header):
+            what = f"a table with columns {', '.join(table.header[:5])}"
+    raise ProfileFormatError(f"{path} is {what}, and no profile that is known", remedy=f"these can be read: {_KNOWN}")
 
 
 def _statistics(path: Path, table: csv_rows.Table) -> ForeignProfile:

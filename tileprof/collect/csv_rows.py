@@ -97,6 +97,9 @@ def parse(text: str, path: Path, *, starts: Sequence[str] = (), pad: bool = Fals
     for line in lines:
         if not line.strip():
             continue
+        if line.count('"') % 2:  # cut inside a quoted field
+            dropped += 1
+            continue
         fields = split_line(line)
         if pad and len(fields) < len(header) and line.rstrip().endswith(('"', ",")):
             fields += [""] * (len(header) - len(fields))

@@ -76,7 +76,7 @@ def _lines(kernel: KernelProfile) -> Iterator[SourceValue]:
         values = dict(one.values)
         if "shared.transactions" in values and "shared.transactions_ideal" in values:
             values["shared.conflicts"] = values["shared.transactions"] - values["shared.transactions_ideal"]
-        yield SourceValue(path(one.file) if one.file else None, one.line, one.text, values)
+        yield SourceValue(path(one.file) if one.file else None, one.line, one.text, values, one.memory)
 
 
 def _sources(action: Any) -> dict[str, str]:

@@ -17,13 +17,14 @@ class SourceValue:
     """Values of one machine instruction or source line of a kernel.
 
     ``file`` and ``line`` as the profile has them (None without line table); ``text`` is the instruction; ``values`` by canonical
-    metric.
+    metric; ``memory`` ncu's bit mask of the memories it reached.
     """
 
     file: str | None
     line: int | None
     text: str
     values: Mapping[str, float]
+    memory: int | None = None
 
 
 @dataclass(frozen=True)

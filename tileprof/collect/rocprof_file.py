@@ -12,7 +12,7 @@ from tileprof.collect.csv_rows import Table, whole
 from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfile, Range
 from tileprof.collect.scrub import plain
 from tileprof.collect.sqlite_file import Database
-from tileprof.errors import ProfileFormatError
+from tileprof.errors import MeasurementInvalid, ProfileFormatError
 from tileprof.store.records import Provenance
 
 V1, V2 = "rocprof", "rocprofv2"
@@ -155,7 +155,7 @@ _ITEM = re.compile(r'(\w+)\(("(?:[^"]|"(?!\)))*"|[^()]*(?:\([^()]*\)[^()]*)*)\)'
 
 def is_text(text: str) -> bool:
     """Whether a text is what rocprofv2 prints."""
-    return re.search(r"^(?:Dispatch_ID\(\d+\),|Domain\(\w+\),)", text, re.MULTILINE) is not None
+    return re.search(r"^(?:Dispatch_ID\(\d+\),|Domain\(\w+\),|ROCProfilerV2: )", text, re.MULTILINE) is not None
 
 
 def read_text(text: str, path: Path) -> ForeignProfile:
@@ -177,7 +177,7 @@ def read_text(text: str, path: Path) -> ForeignProfile:
             entry[0] += 1
             entry[1] += end - start if start is not None and end is not None else 0
     if not launches and not sums and not marks:
-        raise ProfileFormatError(f"{path} holds nothing that rocprofv2 measured")
+        raise MeasurementInvalid(f"{path}: rocprofv2 recorded no kernel", remedy="check that the program launches one")
     calls = tuple(CallStatistic(domain, name, int(count), total) for (domain, name), (count, total) in sums.items())
     return ForeignProfile("rocprofv2 text", V2, "", tuple(launches), tuple(_ranges(marks)), calls)
 

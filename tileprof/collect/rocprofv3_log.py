@@ -11,15 +11,26 @@ from tileprof.errors import CaseFailed, MeasurementInvalid, ProfilerUnavailable,
 TOOL = "rocprofv3"
 
 # names of single instances have brackets of their own: TCC_HIT[0]
-_MISSING = re.compile(r"Unable to find all counters for agent .*?Missing: \[((?:[^\[\]]|\[\d+\])*)\]")
+_LIST = r"\[((?:[^\[\]]|\[\d+\])*)\]"
+_LACKING = re.compile(
+    rf"Unable to find all counters for agent .*? in {_LIST}\.\s*Found: {_LIST}(?:\.\s*Missing: {_LIST})?"
+)
 
 
 def missing_counters(text: str) -> tuple[str, ...]:
-    """Counters that the profiler warned it could not find, each once; terminal colours in the text do not matter."""
+    """Counters that the profiler warned it could not find, each once; terminal colours in the text do not matter.
+
+    Versions that do not list them name what was asked for and what was found: the rest is missing.
+    """
     found: dict[str, None] = {}
-    for names in _MISSING.findall(plain(text.replace("\n", " "))):
-        found.update(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    for asked, present, missing in _LACKING.findall(plain(text.replace("\n", " "))):
+        lacking = _names(missing) if missing else [name for name in _names(asked) if name not in set(_names(present))]
+        found.update(dict.fromkeys(lacking))
     return tuple(found)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
-        (["frobnicate"], "Commands are run, report, check, conflicts, doctor, calibrate, schema."),
+        (["frobnicate"], "Commands are run, report, check, import, conflicts, doctor, calibrate, schema."),
         (["compare", "a", "b"], "'compare' is not there yet"),
         (["run"], "Missing argument 'WORKLOAD'"),
         (["run", "w.yaml", "--exekutor", "inline"], "Did you mean '--executor'?"),

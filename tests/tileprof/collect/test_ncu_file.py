@@ -50,17 +50,16 @@ def test_launch_facts(conf8: KernelProfile) -> None:
     assert values["occupancy.achieved"] == pytest.approx(0.6886455)
     assert values["occupancy.theoretical"] == pytest.approx(0.75)
     assert values["clock.hz"] == pytest.approx(1.4994346e9)
-    assert "l2.bytes" not in values, "lts__t_bytes.sum was not collected there: missing, not 0"
+    assert values["l2.bytes"] == 32 * 423103, "lts__t_bytes.sum was not collected there, but sectors were"
+    assert "l1.bytes" not in values, "l1tex__t_bytes.sum was not collected there: missing, not 0"
 
 
 def test_every_number_says_where_it_comes_from(conf8: KernelProfile) -> None:
     for metric in (*conf8.metrics, *conf8.total_metrics()):
-        assert (metric.provenance.kind, metric.provenance.tool, metric.provenance.version) == (
-            "measured",
-            "ncu",
-            "2025.3.1",
-        )
+        assert (metric.provenance.tool, metric.provenance.version) == ("ncu", "2025.3.1")
+        assert metric.provenance.kind in ("measured", "derived")
         assert "38 passes" in metric.provenance.detail
+        assert metric.provenance.kind == "measured" or any(sign in metric.provenance.detail for sign in "+-*/")
         assert metric.launch == 3
 
 

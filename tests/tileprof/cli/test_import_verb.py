@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tileprof.cli.main import main
+from tileprof.store.directory import STORE
+from tileprof.store.reader import read_run
+
+Sample = Callable[[str], Path]
+
+
+def outputs(directory: Path) -> str:
+    """All texts of a run directory, the store's as bytes."""
+    return "\n".join(
+        path.read_bytes().decode(errors="replace") for path in sorted(directory.rglob("*")) if path.is_file()
+    )
+
+
+def test_import_makes_a_run_directory(ncu_sample: Sample, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = tmp_path / "run"
+    assert main(["import", str(ncu_sample("h200_bank_conflicts_2025.3")), "-o", str(directory)]) == 0
+    out = capsys.readouterr().out
+    assert "conf_kernel<(int)8>" in out
+    assert "14,909,440" in out
+    assert {path.name for path in directory.iterdir()} >= {
+        "run.sqlite",
+        "result.json",
+        "index.html",
+        "summary.md",
+        "metrics.csv",
+    }
+    result = json.loads((directory / "result.json").read_text())
+    schema = json.loads((resources.files("tileprof.report") / "result.schema.json").read_text())
+    jsonschema.validate(result, schema)
+    run = read_run(directory / STORE)
+    assert (run.finished is not None, len(run.cases)) == (True, 5)
+    assert run.machine["gpus"] == [{"vendor": "nvidia", "name": "NVIDIA H200", "arch": "sm_90"}]
+    assert any(c.quantity == "dram.bytes_per_s" and c.provenance.tool == "ncu" for c in run.ceilings)
+    page = (directory / "index.html").read_text()
+    assert "kernel.py" in page
+
+
+def test_several_paths_keep_apart(ncu_sample: Sample, profiles: Path, tmp_path: Path) -> None:
+    nsys = profiles / "nvidia" / "h200-measured" / "bank_conflicts.nsys.sqlite"
+    directory = tmp_path / "run"
+    paths = [str(nsys), str(ncu_sample("gtx1660ti_basic_2022.4")), str(profiles / "proton" / "triton.hatchet")]
+    assert main(["import", *paths, "-o", str(directory)]) == 0
+    names = {case.target_name for case in read_run(directory / STORE).cases}
+    assert names == {
+        "NVIDIA H200 (bank_conflicts.nsys.sqlite)",
+        "NVIDIA GeForce GTX 1660 Ti (gtx1660ti_basic_2022.4.ncu-rep)",
+        "cuda:sm_86 (triton.hatchet)",
+    }
+
+
+def test_kernels_can_be_chosen(profiles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nsys = str(profiles / "nvidia" / "h200-measured" / "bank_conflicts.nsys.sqlite")
+    assert main(["import", nsys, "--kernel", "vec4", "-o", str(tmp_path / "a")]) == 0
+    assert [case.kernel for case in read_run(tmp_path / "a" / STORE).cases] == ["vec4"]
+    capsys.readouterr()
+    assert main(["import", nsys, "--kernel", "vec5", "-o", str(tmp_path / "b")]) == 2
+    assert "vec4" in capsys.readouterr().err, "what there is"
+
+
+def test_raw_counters_on_demand(profiles: Path, tmp_path: Path) -> None:
+    path = str(profiles / "amd/rocprofv3/rocm7_mi355x_hipkittens/ds_write_b64/lds_conflict_counter_collection.csv")
+    for name, more in (("a", []), ("b", ["--raw"])):
+        assert main(["import", path, "-o", str(tmp_path / name), *more]) == 0
+    plain, raw = ({m.metric for c in read_run(tmp_path / name / STORE).cases for m in c.metrics} for name in "ab")
+    assert raw - plain == {"raw.SQ_LDS_BANK_CONFLICT", "raw.SQ_INSTS_LDS"}
+
+
+def test_json_on_standard_output(profiles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(profiles / "proton" / "cuda.hatchet"), "-o", str(tmp_path / "r"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["run"]["cases"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "message"),
+    [
+        ("x.txt", b"hello\n", 2, "no profile that is known"),
+        ("x.csv", b"", 2, "empty"),
+        ("x.csv", b"==WARNING== No kernels were profiled.\n", 3, "profiled no kernel"),
+        (
+            "x.csv",
+            b"Domain,Function,Start_Timestamp,End_Timestamp\nHIP_API,hipMalloc,1,2\n",
+            3,
+            "no kernel was recorded",
+        ),
+    ],
+)
+def test_what_cannot_be_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, status: int, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert main(["import", str(tmp_path / name), "-o", str(tmp_path / "r")]) == status
+    error = capsys.readouterr().err
+    assert message in error
+    assert "help:" in error
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_finished_run_is_not_overwritten(profiles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["import", str(profiles / "proton" / "cuda.hatchet"), "-o", str(tmp_path / "r")]
+    assert main(arguments) == 0
+    assert main(arguments) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*arguments, "--force"]) == 0
+
+
+def with_canaries(source: Path, target: Path) -> Path:
+    """An nsys export with an environment, a user, a host and identifiers that would be noticed."""
+    shutil.copy(source, target)
+    connection = sqlite3.connect(target)
+    for name, value in (
+        ("PROCESS_0:ENVIRONMENT_VARIABLE", 'API_TOKEN="canary-token"'),
+        ("PROCESS_0:USER_NAME", "canary-user"),
+        ("DEVICE_DISPLAY_NAME", "canary-host"),
+        ("PROCESS_0:WORKING_DIR", "/home/canary-home/work"),
+        ("PROCESS_0:ARGUMENT_0", "--password=canary-password"),
+    ):
+        connection.execute("INSERT INTO META_DATA_CAPTURE (name, value) VALUES (?, ?)", (name, value))
+    connection.execute("UPDATE META_DATA_EXPORT SET value = 'canary-host' WHERE name = 'EXPORT_HOST'")
+    connection.execute("UPDATE TARGET_INFO_GPU SET uuid = 'canary-uuid'")
+    connection.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (0, 'x', 'DeviceEnvironment', 0, 'X=canary-env')")
+    connection.execute(
+        "INSERT INTO StringIds (id, value) VALUES (99999, ?)", ("PATH=/canary-path\x00HOME=/home/canary-home",)
+    )
+    connection.execute(
+        "UPDATE StringIds SET value = replace(value, 'vec4(', '/home/canary-home/x/vec4(') WHERE value LIKE 'vec4(%'"
+    )
+    connection.execute("INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 1, 1, 2, 'lost events in /home/canary-home/x.py', 0)")
+    connection.commit()
+    connection.close()
+    return target
+
+
+def test_environment_user_and_host_are_nowhere(profiles: Path, tmp_path: Path) -> None:
+    source = profiles / "nvidia" / "h200-measured" / "bank_conflicts.nsys.sqlite"
+    path = with_canaries(source, tmp_path / "x.sqlite")
+    assert main(["import", str(path), "-o", str(tmp_path / "r"), "--raw"]) == 0
+    text = outputs(tmp_path / "r")
+    assert "vec4" in text
+    assert "lost events in ~/x.py" in text
+    assert "canary" not in text
+
+
+def test_nothing_in_the_real_files_names_a_machine(profiles: Path, ncu_sample: Sample, tmp_path: Path) -> None:
+    """Every real profile in one run: no process names, host names, home directories or machine ids."""
+    reports = [ncu_sample(name) for name in ("a100_imma_gemm_full_source_2024.1", "h800_interrupted_nan_2023.3")]
+    folders = [profiles / "amd" / "rocprofv3", profiles / "nvidia", profiles / "proton"]
+    workloads = sorted((profiles / "amd" / "rocprof_compute").iterdir())
+    olds = sorted((profiles / "amd" / "rocprof_v1").iterdir())
+    assert main(["import", *map(str, [*reports, *folders, *workloads, *olds]), "-o", str(tmp_path / "r")]) == 0
+    text = outputs(tmp_path / "r")
+    for word in (
+        "127.0.0.1",
+        "host0",
+        "/home/",
+        "user00000",
+        "python3.12",
+        "EPYC",
+        "Ryzen",
+        "machine_id",
+        "hostname",
+        "pid_",
+    ):
+        assert word not in text, word
+    run = read_run(tmp_path / "r" / STORE)
+    assert len(run.cases) > 300
+    assert len({case.id for case in run.cases}) == len(run.cases)
+
+
+def test_import_needs_no_gpu_no_compiler_and_no_torch(profiles: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from tileprof.cli.main import main; "
+        f"status = main(['import', {str(profiles / 'proton' / 'cuda.hatchet')!r}, '-o', {str(tmp_path / 'r')!r}]); "
+        "print(status, sorted(set(sys.modules) & {'tvm', 'torch', 'pandas', 'matplotlib'}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip().endswith("0 []")

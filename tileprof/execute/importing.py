@@ -1,0 +1,211 @@
+"""From profiles to a finished run directory: read, join with bundles, group into cases, store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tileprof import __version__
+from tileprof.analyse.foreign import cases_of
+from tileprof.analyse.join import join_bundle
+from tileprof.collect import anything, ncu_file
+from tileprof.collect.ceilings import ceilings as datasheet
+from tileprof.collect.profile import ForeignProfile
+from tileprof.errors import MeasurementInvalid, ProfileFormatError, UsageError
+from tileprof.metrics import metadata_metrics
+from tileprof.store.directory import RunDirectory
+from tileprof.store.reader import read_run
+from tileprof.store.records import CaseResult, Ceiling, Metric, Provenance, Run
+from tileprof.store.writer import RunStore
+
+RAW = "raw."
+"""Before the name of a counter that is kept as the profiler called it."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What the command line asks for; ``kernels`` are texts of which a kernel's name must contain one."""
+
+    paths: tuple[Path, ...]
+    output: Path | None = None
+    bundles: tuple[Path, ...] = ()
+    kernels: tuple[str, ...] = ()
+    raw: bool = False
+    force: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the run: the first file's or folder's."""
+        path = self.paths[0].resolve()
+        stem = (
+            path.name if path.is_dir() else re.sub(r"\.(ncu-rep|nsys|csv|json|sqlite|db|hatchet|txt)+$", "", path.name)
+        )
+        return re.sub(r"[^\w.+-]+", "_", stem) or "import"
+
+    @property
+    def directory(self) -> Path:
+        """Where the run goes."""
+        return self.output or Path("runs") / self.name
+
+
+def import_paths(options: ImportOptions) -> tuple[Run, Path]:
+    """Import everything and return the run and its directory.
+
+    Raises ProfileFormatError and MeasurementInvalid for files that hold nothing usable, UsageError for filters that leave
+    nothing, StoreError for the directory.
+    """
+    profiles: list[tuple[str, ForeignProfile]] = []
+    for path in options.paths:
+        profiles += [(path.name or str(path), _chosen(profile, options)) for profile in anything.read(path)]
+    _check(profiles, options)
+    cases = _cases(profiles, options)
+    with RunDirectory(options.directory, force=options.force) as directory:
+        started = _now()
+        with RunStore.create(directory.store) as store:
+            store.write_header(_header(options, profiles, started))
+            store.add_ceilings(_ceilings(profiles))
+            for position, case in enumerate(cases):
+                store.add_case(case, position)
+            store.finish(_now())
+        run = read_run(directory.store)
+    return run, options.directory
+
+
+def _chosen(profile: ForeignProfile, options: ImportOptions) -> ForeignProfile:
+    """The profile with the launches that are asked for, and counters under their own names where that is asked."""
+    launches = profile.launches
+    if options.kernels:
+        launches = tuple(one for one in launches if any(text in one.kernel for text in options.kernels))
+    if options.raw:
+        launches = tuple(replace(one, metrics=(*one.metrics, *_raw(one.raw, profile, one.index))) for one in launches)
+    return replace(profile, launches=launches)
+
+
+def _raw(counters: Any, profile: ForeignProfile, index: int) -> list[Metric]:
+    source = Provenance("measured", profile.tool, profile.version, "counter as the profiler calls it")
+    return [Metric(f"{RAW}{name}", value, "", source, launch=index) for name, value in sorted(counters.items())]
+
+
+def _check(profiles: Sequence[tuple[str, ForeignProfile]], options: ImportOptions) -> None:
+    """Raise where no launch is left."""
+    if any(profile.launches for _, profile in profiles):
+        return
+    if options.kernels:
+        seen = sorted({one.kernel[:80] for path in options.paths for p in anything.read(path) for one in p.launches})
+        raise UsageError(
+            f"no kernel has {' or '.join(map(repr, options.kernels))} in its name",
+            remedy=f"there are: {'; '.join(seen[:8])}",
+        )
+    shown = "; ".join(
+        f"{name} is {profile.format} with {len(profile.calls)} kinds of calls and {len(profile.ranges)} ranges"
+        + (f" ({profile.notes[0]})" if profile.notes else "")
+        for name, profile in profiles[:4]
+    )
+    raise MeasurementInvalid(f"no kernel was recorded: {shown}", remedy="import a kernel trace or counters beside it")
+
+
+def _cases(profiles: Sequence[tuple[str, ForeignProfile]], options: ImportOptions) -> list[CaseResult]:
+    """Cases of all profiles with ids of their own, those of bundles first."""
+    cases: list[CaseResult] = []
+    symbols: set[str] = set()
+    for bundle in options.bundles:
+        joined, symbol = _bundle_cases(bundle, options.paths)
+        cases += joined
+        symbols.add(symbol)
+    several = len(profiles) > 1
+    taken = {case.id for case in cases}
+    for name, profile in profiles:
+        own = replace(
+            profile, launches=tuple(one for one in profile.launches if not one.symbol or one.symbol not in symbols)
+        )
+        found = cases_of(own, name if several else "")
+        for case in found:
+            number, id = 2, case.id
+            while id in taken:
+                number, id = number + 1, f"{case.id}#{number}"
+            taken.add(id)
+            cases.append(replace(case, id=id) if id != case.id else case)
+    return cases
+
+
+def _bundle_cases(bundle: Path, paths: Sequence[Path]) -> tuple[list[CaseResult], str]:
+    """Launches of a bundle's kernel in the reports, joined with its tile operations, and the kernel's symbol."""
+    import tilelang_min as tilelang
+    from tilelang_min.errors import TileLangError
+
+    try:
+        kernel = tilelang.load(bundle)
+    except (TileLangError, OSError) as error:
+        raise ProfileFormatError(f"{bundle} is no bundle that can be loaded: {error}") from None
+    record = kernel.bundle_record()
+    metrics: list[Metric] = list(metadata_metrics(record["metadata"], tilelang.__version__))
+    notes: list[str] = []
+    for path in paths:
+        if path.suffix == ".ncu-rep":
+            for joined in join_bundle(ncu_file.read(path), bundle):
+                metrics += joined.metrics
+                notes += [note for note in joined.notes if note not in notes]
+    if not any(metric.provenance.kind == "measured" and metric.provenance.tool == "ncu" for metric in metrics):
+        raise ProfileFormatError(f"no .ncu-rep among the paths profiles the kernel of {bundle}")
+    name = record["name"]
+    case = CaseResult(
+        id=f"{name}@{record['target']}",
+        hash=record["hash"],
+        kernel=name,
+        target_name=record["target"],
+        target=record["target"],
+        args={},
+        shape={},
+        tiles={},
+        status="ok",
+        metadata=record["metadata"],
+        operations=tuple(record["operations"]),
+        sources=record["sources"],
+        generated=kernel.source(),
+        assembly=kernel.assembly(),
+        metrics=tuple(metrics),
+        notes=tuple(notes),
+    )
+    return [case], str(record["symbol"])
+
+
+def _ceilings(profiles: Sequence[tuple[str, ForeignProfile]]) -> list[Ceiling]:
+    """What the profiles themselves say of their devices; datasheets for what they do not."""
+    found: dict[tuple[str, str, str], Ceiling] = {}
+    for _, profile in profiles:
+        for ceiling in profile.ceilings:
+            found.setdefault((ceiling.target, ceiling.quantity, ceiling.unit_class), ceiling)
+        devices = {(one.target, one.device) for one in profile.launches if ":" in one.target}
+        for target, device in sorted(devices):
+            try:
+                nominal = datasheet(target, device)
+            except Exception:  # an architecture that the compiler does not have
+                continue
+            for ceiling in nominal:
+                found.setdefault((ceiling.target, ceiling.quantity, ceiling.unit_class), ceiling)
+    return list(found.values())
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _header(options: ImportOptions, profiles: Sequence[tuple[str, ForeignProfile]], started: str) -> Run:
+    """The run: what the profiled machine's GPUs were, nothing of this machine."""
+    gpus = {json.dumps(dict(gpu), sort_keys=True): dict(gpu) for _, profile in profiles for gpu in profile.gpus}
+    tools = sorted({f"{profile.tool} {profile.version}".strip() for _, profile in profiles})
+    return Run(
+        name=options.name,
+        description=f"imported from {', '.join(name for name, _ in profiles[:4])}",
+        workload_file="",
+        version=__version__,
+        started=started,
+        finished=None,
+        machine={"imported": True, "profilers": tools, "gpus": list(gpus.values())},
+        cases=(),
+    )
