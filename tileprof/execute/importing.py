@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tilelang_min import targets
 from tileprof import __version__
 from tileprof.analyse.foreign import cases_of
 from tileprof.analyse.join import join_bundle
 from tileprof.collect import anything, ncu_file
-from tileprof.collect.ceilings import ceilings as datasheet
+from tileprof.collect.ceilings import datasheet
 from tileprof.collect.profile import ForeignProfile
 from tileprof.errors import MeasurementInvalid, ProfileFormatError, UsageError
 from tileprof.metrics import metadata_metrics
@@ -183,7 +184,7 @@ def _ceilings(profiles: Sequence[tuple[str, ForeignProfile]]) -> list[Ceiling]:
         devices = {(one.target, one.device) for one in profile.launches if ":" in one.target}
         for target, device in sorted(devices):
             try:
-                nominal = datasheet(target, device)
+                nominal = datasheet(target, targets.resolve(target), device)
             except Exception:  # an architecture that the compiler does not have
                 continue
             for ceiling in nominal:
