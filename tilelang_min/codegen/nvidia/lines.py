@@ -26,6 +26,9 @@ class OperationLines:
         self._places: dict[int, tuple[str, int]] = {}
         self._operations: dict[tuple[str, int], int] = {}
         self._source_lines: dict[int, int] = {}
+        operations = list(operations)
+        self.products = frozenset(item.id for item in operations if item.kind == "gemm")
+        """Operations that are matrix products."""
         taken: set[int] = set()
         for operation in sorted(operations, key=lambda item: item.id):
             file, line = _file_name(operation.location.file), operation.location.line

@@ -7,7 +7,9 @@ operation, in order:
 2. A row whose file and line, or a place it was inlined at, stands for an operation: that operation.
 3. A subroutine inside the kernel's code (ptxas adds them for divisions and square roots) has no rows: it belongs to the one
    operation that calls it, and to operation 0 where several do.
-4. Anything else is unattributed.
+4. A product of a warp group (HGMMA and its like) has no rows of its own either, and stands in the row of whatever ptxas put in
+   front of it.  Where that is no matrix product, it belongs to the last one before it in the code, or else to the next.
+5. Anything else is unattributed.
 
 The self-branch and the NOPs that pad the code behind its end are never executed and are left out.
 """
@@ -41,6 +43,7 @@ _CODE = re.compile(r"\s*/\*(?P<offset>[0-9a-f]+)\*/\s+(?P<text>\S.*?)\s*;")
 _SECTION = re.compile(r"//-{5,} (\S+) +-{5,}")
 _LABEL = re.compile(r"(?P<name>[^\s:]+):")
 _PARTS = re.compile(r"(?:(?P<predicate>@!?\w+)\s+)?(?P<opcode>[\w.]+)\s*(?P<operands>.*)", re.DOTALL)
+_PRODUCT = re.compile(r"[HQIB]GMMA\b")
 _TARGET = re.compile(r"`\((?P<name>[^)]+)\)")
 
 
@@ -127,6 +130,7 @@ def read_listing(text: str, symbol: str, lines: OperationLines) -> Listing:
         if target and labels.get(target["name"]) == code[-1].offset:
             code.pop()
     _attribute_subroutines(code)
+    _attribute_products(code, lines)
     return Listing(tuple(_instruction(line, lines) for line in code), "sass", text)
 
 
@@ -198,6 +202,23 @@ def _attribute_subroutines(code: list[_Line]) -> None:
                 owners = owner(line.subroutine, frozenset({line.subroutine}))
                 decided[line.subroutine] = owners.pop() if len(owners) == 1 else 0
             line.operation = decided[line.subroutine]
+
+
+def _attribute_products(code: list[_Line], lines: OperationLines) -> None:
+    """Rule 4."""
+    last: int | None = None
+    waiting: list[_Line] = []
+    for line in code:
+        if _PRODUCT.match(line.opcode):
+            if line.operation not in lines.products:
+                line.operation = last
+                if last is None:
+                    waiting.append(line)
+        elif line.operation in lines.products:
+            last = line.operation
+            for earlier in waiting:
+                earlier.operation = last
+            waiting.clear()
 
 
 def _instruction(line: _Line, lines: OperationLines) -> Instruction:
