@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_min.ir.layout import MatrixLayout
+from tilelang_min.ir.layout import FragmentLayout, MatrixLayout
 from tilelang_min.ir.nodes import Gemm
 from tilelang_min.ir.plans import GemmPlan
+from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,17 @@ class OperandLayout:
         )
 
 
-def operand_layout(gemm: Gemm, plan: GemmPlan, side: str) -> OperandLayout | None:
-    """How ``plan`` takes operand ``side`` from registers; None where it does not."""
+def operand_layout(gemm: Gemm, plan: GemmPlan, side: str) -> FragmentLayout | None:
+    """How ``plan`` takes operand ``side`` from registers; None where it does not.
+
+    Warp groups take 16-bit elements of A as accumulators of as many columns lie: pairs of neighbours of two rows, 8 columns on.
+    """
     layout, instruction = plan.layout, plan.instruction
+    if isinstance(layout, WarpgroupLayout):
+        rows, columns = layout.groups_of_warps
+        if side == "b" or columns > 1:
+            return None
+        return WarpgroupLayout((gemm.m, gemm.k), (rows, 1), (layout.tiles[0], 1), gemm.k)
     if plan.kind not in ("mma", "mfma") or not isinstance(layout, MatrixLayout) or plan.k_pack != 1:
         return None
     if side == "b" and layout.column_pack != 1:

@@ -70,6 +70,12 @@ class SharedLayout:
         shift = {128: 0, 64: 1, 32: 2}[swizzle_bytes]
         return cls(rows, columns, itemsize, panel, panel, shift, swizzle_bytes // UNIT_BYTES - 1)
 
+    @classmethod
+    def widest_panels(cls, shape: tuple[int, ...], itemsize: int) -> SharedLayout:
+        """The widest :meth:`panels` that the rows divide into; rows are whole multiples of 32 bytes."""
+        width = next((each for each in (128, 64, 32) if shape[-1] * itemsize % each == 0), 32)
+        return cls.panels(shape, itemsize, width)
+
     @property
     def elements(self) -> int:
         """Elements of one stage, padding included."""

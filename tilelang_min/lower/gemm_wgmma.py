@@ -13,6 +13,8 @@ With M or N along the rows (B as written)::
     next 8 along K      8 rows of a panel further           (stride offset)
     next step along K   two of these
 
+A may come from registers instead: a fragment whose pairs of neighbours are the words that the instruction takes.
+
 The layouts are those of the tensor memory accelerator; PTX ISA, "Matrix descriptor"; both forms were confirmed on an H200.
 """
 
@@ -36,6 +38,9 @@ _ADDRESS_BITS = 0x3FFFF
 _UNIT = 16
 """Descriptors count addresses and offsets in these bytes."""
 
+_WORDS = 4
+"""Registers of A of one instruction."""
+
 _SWIZZLE_CODE = {128: 1, 64: 2, 32: 3}
 
 
@@ -48,7 +53,8 @@ def lower_wgmma(context: Context, gemm: Gemm, plan: GemmPlan, *, wait: bool = Tr
     rows_of_groups, columns_of_groups = layout.groups_of_warps
     row = group // columns_of_groups * (layout.tiles[0] * ROWS) if rows_of_groups > 1 else 0
     column = group % columns_of_groups * (layout.tiles[1] * layout.columns) if columns_of_groups > 1 else 0
-    a = _Operand(context, gemm.a, gemm.a_stage, not gemm.transpose_a, row)
+    words = _words(context, gemm, plan) if plan.a_registers is not None else None
+    a = None if words is not None else _Operand(context, gemm.a, gemm.a_stage, not gemm.transpose_a, row)
     b = _Operand(context, gemm.b, gemm.b_stage, gemm.transpose_b, column)
     name = product.name(layout.columns)
     held, put_back = _accumulators(context, gemm, layout, product)
@@ -58,17 +64,42 @@ def lower_wgmma(context: Context, gemm: Gemm, plan: GemmPlan, *, wait: bool = Tr
             for tile_column in range(layout.tiles[1]):
                 first = layout.register(tile_row, tile_column, 0)
                 accumulators = [held[first + item] for item in range(layout.items)]
-                descriptors = (a.at(k, tile_row * ROWS), b.at(k, tile_column * layout.columns))
-                literals: list[Any] = [tirx.const(True, "bool")]
+                operands: list[Any] = [b.at(k, tile_column * layout.columns)]
+                if words is None:
+                    assert a is not None
+                    operands.insert(0, a.at(k, tile_row * ROWS))
+                else:
+                    step = tile_row * (gemm.k // product.k) + k // product.k
+                    operands[:0] = [words[step * _WORDS + word] for word in range(_WORDS)]
+                operands.append(tirx.const(True, "bool"))
                 if product.signs:
-                    literals += [1, 1]
+                    operands += [1, 1]
                 if product.transposes:
-                    literals += [int(gemm.transpose_a), int(not gemm.transpose_b)]
-                context.emit(tirx.Evaluate(ptx[name](*accumulators, *descriptors, *literals)))
+                    operands += [int(gemm.transpose_a)] if words is None else []
+                    operands.append(int(not gemm.transpose_b))
+                context.emit(tirx.Evaluate(ptx[name](*accumulators, *operands)))
     context.emit(tirx.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()))
     if wait:
         wait_products(context, 0)
     put_back()
+
+
+def _words(context: Context, gemm: Gemm, plan: GemmPlan) -> Any:
+    """Operand A from registers: pairs of its elements in 32-bit words, four for each 64 rows and step along K."""
+    fragment, registers = context.storage[gemm.a.buffer.name], plan.a_registers
+    assert registers is not None
+    words = context.registers("a_words", "uint32", len(registers) // 2)
+    for word in range(len(registers) // 2):
+        first, second = registers[2 * word : 2 * word + 2]
+        if second == first + 1 and first % 2 == 0:
+            pair = tirx.BufferLoad(fragment, [tirx.Ramp(index(first), 1, 2)])
+        else:
+            held = context.registers("a_pair", gemm.a.buffer.tvm_dtype, 2)
+            for side, register in enumerate((first, second)):
+                context.emit(tirx.BufferStore(held, fragment[register], [index(side)]))
+            pair = tirx.BufferLoad(held, [tirx.Ramp(index(0), 1, 2)])
+        context.emit(tirx.BufferStore(words, tirx.reinterpret("uint32", pair), [index(word)]))
+    return words
 
 
 def _accumulators(

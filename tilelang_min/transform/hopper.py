@@ -172,7 +172,7 @@ def _products(program: TileProgram, target: Target, plan: HopperPlan) -> None:
     for gemm in gemms:
         if gemm.operation in found and gemm.c.buffer.name not in refused:
             plan.gemms[gemm.operation] = found[gemm.operation]
-            for region in (gemm.a, gemm.b):
+            for region in (item for item in (gemm.a, gemm.b) if item.buffer.scope == "shared"):
                 plan.shared[region.buffer.name] = _panels(region.buffer)
 
 
@@ -196,8 +196,12 @@ def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
     if gemm.k % product.k:
         return f"K = {gemm.k} of a tile is not a multiple of {product.k}"
     for region, along_k in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)):
-        if region.buffer.scope != "shared" or not _whole(region) or len(region.buffer.shape) != 2:
-            return f"{region.buffer.name} is not a whole shared tile"
+        if not _whole(region) or len(region.buffer.shape) != 2:
+            return f"{region.buffer.name} is not a whole tile"
+        if region.buffer.scope != "shared":
+            if region is gemm.b or gemm.transpose_a or not product.transposes:
+                return f"{region.buffer.name} lies in registers"
+            continue
         if not along_k and not product.transposes:
             return f"rows of {region.buffer.name} do not run along K, which {types[0]} needs"
         if region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype) % OPERAND_BYTES:
@@ -213,7 +217,8 @@ def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
 def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> WarpgroupLayout | None:
     """Warp groups over the product: one above the other where that goes, so that each instruction is as wide as can be."""
     panel = _panels(gemm.b.buffer).panel
-    for columns_of_groups in (count for count in range(1, groups + 1) if groups % count == 0):
+    counts = [count for count in range(1, groups + 1) if groups % count == 0]
+    for columns_of_groups in counts if gemm.policy != "columns" else reversed(counts):
         rows_of_groups = groups // columns_of_groups
         if gemm.m % (rows_of_groups * ROWS) or gemm.n % columns_of_groups:
             continue
@@ -227,10 +232,8 @@ def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> Warpgrou
 
 
 def _panels(tile: Buffer) -> SharedLayout:
-    """The widest panels that the rows of a tile divide into."""
-    size = dtype_bytes(tile.dtype)
-    width = next(each for each in (128, 64, 32) if tile.shape[-1] * size % each == 0)
-    return SharedLayout.panels(tile.shape, size, width)
+    """Where the elements of an operand lie."""
+    return SharedLayout.widest_panels(tile.shape, dtype_bytes(tile.dtype))
 
 
 def _whole(region: Region) -> bool:

@@ -18,6 +18,7 @@ from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, St
 from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.vectors import nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
@@ -40,6 +41,10 @@ def choose_layouts(program: TileProgram, target: Target, hopper: HopperPlan | No
         require_accumulator(target, gemm, program.operations[gemm.operation].location)
         plan = hopper.gemms.get(gemm.operation) or plan_gemm(gemm, program.threads, target, program.pinned)
         result.gemms[gemm.operation] = plan
+        if plan.kind == "wgmma":
+            for buffer in (item.buffer for item in (gemm.a, gemm.b) if item.buffer.scope == "shared"):
+                panels = SharedLayout.widest_panels(buffer.shape, dtype_bytes(buffer.dtype))
+                result.shared.setdefault(buffer.name, panels)
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)
     nests = [statement for statement in walk(program.body) if isinstance(statement, (Copy, Fill, Parallel))]
     uses = [use for use in (use_of(program, statement) for statement in nests) if use.members]

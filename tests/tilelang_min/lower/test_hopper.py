@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_matmul import matmul, product
+from kernel_matmul import matmul, product, quickstart
 
 import tilelang_min.language as T
 from tilelang_min.driver.build import thread_program
@@ -227,3 +227,46 @@ def test_unknown_options_are_errors(value: Any) -> None:
         HopperOptions.of(value)
     assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False)
     assert HopperOptions.of({"tma": False}) == HopperOptions(tma=False)
+
+
+@pytest.mark.parametrize(("block", "threads", "causal"), [((64, 64), 128, False), ((128, 32), 256, True)])
+def test_attention_keeps_its_weights_in_registers(block: tuple[int, int], threads: int, causal: bool) -> None:
+    module = quickstart("attention")
+    kernel = module.attention.prim_func(
+        1, 2, 104, 64, causal=causal, block_M=block[0], block_N=block[1], threads=threads
+    )
+    plan, program, found = lowered(kernel)
+    assert plan.specialised
+    assert {"wgmma_f16_ss", "wgmma_f16_rs"} <= found
+    generator = np.random.default_rng(5)
+    inputs = [generator.standard_normal((1, 104, 2, 64)).astype(np.float16) for _ in "QKV"]
+    result = simulate(program, dict(zip("QKV", inputs, strict=True))).outputs["Output"].astype(np.float64)
+    np.testing.assert_allclose(result, module.reference(*inputs, causal=causal), atol=3e-3)
+
+
+def test_operands_that_other_lanes_hold_go_through_panels() -> None:
+    """Two warp groups side by side each hold half of the first product's columns; the second needs all of them along K."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            A_shared = T.alloc_shared((64, 64), "float16")
+            B_shared = T.alloc_shared((64, 64), "float16")
+            first = T.alloc_fragment((64, 64), "float32")
+            half = T.alloc_fragment((64, 64), "float16")
+            second = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, A_shared)
+            T.copy(B, B_shared)
+            T.clear(first)
+            T.gemm(A_shared, B_shared, first)
+            T.copy(first, half)
+            T.clear(second)
+            T.gemm(half, B_shared, second)
+            T.copy(second, C)
+
+    _, program, found = lowered(main)
+    assert "wgmma_f16_rs" not in found
+    generator = np.random.default_rng(6)
+    a, b = (generator.standard_normal((64, 64)).astype(np.float16) / 8 for _ in range(2))
+    result = simulate(program, {"A": a.astype(np.float16), "B": b.astype(np.float16)}).outputs["C"]
+    np.testing.assert_allclose(result, product(a, b) @ b.astype(np.float64), atol=5e-3)
