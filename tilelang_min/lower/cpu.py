@@ -6,6 +6,7 @@ vectorised, and the symbol runs the blocks ``block_begin`` to ``block_end`` (x f
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tvm import ir, tirx
@@ -31,10 +32,13 @@ from tilelang_min.lower.atomics import atomic_update
 from tilelang_min.lower.context import Context, both, sequence
 from tilelang_min.lower.forward_cpu import forwarded
 from tilelang_min.lower.gemm_cpu import lower_gemm
-from tilelang_min.lower.prefetch_cpu import Stream, product_of, streams_of
+from tilelang_min.lower.prefetch_cpu import Ahead, Stream, block_streams, product_of, streams_of
 from tilelang_min.lower.reduce_cpu import lower_reduce
 from tilelang_min.program import ThreadProgram
+from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.program.thread_program import STREAM_ATTRIBUTE
 from tilelang_min.targets import Target
+from tilelang_min.targets.cpu import STREAM_BYTES, STREAM_RUN_BYTES
 
 
 def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
@@ -52,6 +56,9 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     gx, gy, gz = program.grid
     following = tirx.Min(block + 1, index(gx * gy * gz - 1))
     context.next_block = _places(following, gx, gy)
+    nest, streams = block_streams(context, program.body, (program.block_variables, context.next_block))
+    if nest is not None:
+        context.ahead[id(nest)] = streams
     _block(context, program.body)
     indices = [
         tirx.Bind(variable, index(place))
@@ -60,6 +67,8 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
     body = tirx.For(block, begin, end - begin, tirx.ForKind.SERIAL, sequence([*indices, *context.take()]))
     function = tirx.PrimFunc([*pointers, begin, end], sequence([*declarations, *context.allocations, body]))
     function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
+    if streamed := context.streamed():
+        function = function.with_attr({STREAM_ATTRIBUTE: streamed})
     return ThreadProgram(
         name=program.name,
         target=target,
@@ -81,6 +90,17 @@ class _CpuContext(Context):
         self.next_block: tuple[Expr, Expr, Expr] = (0, 0, 0)
         self.ahead: dict[int, list[Stream]] = {}
         self.copies: dict[str, Copy] = {}
+        self.runs: dict[str, int] = {}
+
+    def streamed(self) -> str:
+        """Names of the parameters that are written in long runs, only written, and larger than caches."""
+        return " ".join(
+            item.name
+            for item in self.kernel_parameters()
+            if item.access == "out"
+            and self.runs.get(item.name, 0) >= STREAM_RUN_BYTES
+            and prod(item.shape) * dtype_bytes(item.dtype) >= STREAM_BYTES
+        )
 
 
 def _places(block: Expr, gx: int, gy: int) -> tuple[Expr, Expr, Expr]:
@@ -136,17 +156,23 @@ def _statement(context: _CpuContext, statement: Statement) -> None:
 # -- nests ---------------------------------------------------------------------------------------------------------
 
 
-def _nest(context: Context, statement: Statement) -> None:
+def _nest(context: _CpuContext, statement: Statement) -> None:
     """Loops over the nest; the last dimension in vectors, with a scalar, guarded version where a vector would be ragged."""
     if isinstance(statement, Fill) and statement.region.buffer.scope == "local":
         context.fill_local(statement)
         return
     nest = nest_of(context.program, statement)
+    for assign in nest.body:
+        if assign.buffer.scope == "global":  # bytes that are written one after another
+            run = nest.extents[-1] * dtype_bytes(assign.buffer.dtype)
+            context.runs[assign.buffer.name] = min(run, context.runs.get(assign.buffer.name, run))
     lanes = (context.target.vector_bits or 256) // 32
     if any(assign.atomic for assign in nest.body):
         lanes = 1  # two lanes of a vector may update one element
     while lanes > nest.extents[-1]:
         lanes //= 2
+    portions = prod(nest.extents[:-1]) * (nest.extents[-1] // lanes if lanes > 1 else 0)
+    ahead = Ahead(context, context.ahead.get(id(statement), ()) if portions else (), portions)
     opened = []
     for variable, extent in zip(nest.variables[:-1], nest.extents[:-1], strict=True):
         new, close = context.loop(variable.name, extent)
@@ -160,6 +186,7 @@ def _nest(context: Context, statement: Statement) -> None:
             chunk, close = context.loop("chunk", chunks)
             with context.nested() as inner:
                 context.mark(statement.operation)
+                ahead.portion(statement.operation)
                 _vector(context, nest, values, chunk * lanes, lanes)
             close(inner)
         if rest:

@@ -8,7 +8,8 @@ does both, the copy stays where it is, and the lines it is going to read are ask
         copy B[k, ..] -> tile         ->         copy B[k, ..] -> tile
         product                                  product, and with every few steps of it prefetch A[.., k + 1], B[k + 1, ..]
 
-The last iteration fetches what the first iteration of the next block will copy.  A prefetch changes no value and cannot fault,
+The last iteration fetches what the first iteration of the next block will copy.  A block without such a loop fetches what the
+next block copies during the nest with most elementary functions, if it has any.  A prefetch changes no value and cannot fault,
 so it needs no guards: an address outside of a tensor costs a look-up and is dropped.
 """
 
@@ -19,10 +20,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tvm import tirx
+import tvm_ffi
+from tvm import ir, tirx
 
 from tilelang_min.ir.expressions import index, loads, substitute, uses
-from tilelang_min.ir.nodes import Copy, Expr, Gemm, Loop
+from tilelang_min.ir.nodes import Copy, Expr, Gemm, Loop, Parallel, Statement
 from tilelang_min.lower.context import Context
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets.cpu import LINE_BYTES
@@ -101,30 +103,76 @@ def streams_of(context: Context, loop: Loop, block: tuple[Sequence[Any], Sequenc
     last = tirx.EQ(following, index(loop.start) + index(loop.extent))
     found: list[Stream] = []
     for copy in loop.body:
-        if not isinstance(copy, Copy) or copy.source.buffer.scope != "global":
+        number = _moving(context, copy, [variable])
+        if number is None:
             continue
-        region = copy.source
-        if any(loads(offset) for offset in region.offsets) or not any(uses(item, variable) for item in region.offsets):
-            continue
-        box = _box(region.extents)
-        if box is None:
-            continue
-        axis, rows, columns = box
-        number = context.element(region.buffer, region.offsets)
         after = substitute(number, [(variable, following)])
         first = substitute(substitute(number, [(variable, loop.start)]), list(zip(*block, strict=True)))
-        start = tirx.Var(context.fresh("next"), "int32")
-        context.mark(copy.operation)
-        context.emit(tirx.Bind(start, tirx.Select(last, index(first), index(after))))
-        elements = LINE_BYTES // dtype_bytes(region.buffer.dtype)
-        pitch = 0 if axis is None else prod(region.buffer.shape[axis + 1 :])
-        # A row that does not start with a line may touch one more.
-        lines = -(-columns // elements)
-        if columns % elements or pitch % elements:
-            lines += 1
-        storage = context.storage[region.buffer.name]
-        found.append(Stream(copy.operation, storage, start, pitch, rows, lines, elements))
+        found += _stream(context, copy, tirx.Select(last, index(first), index(after)))
     return found
+
+
+def block_streams(
+    context: Context, statements: Sequence[Statement], block: tuple[Sequence[Any], Sequence[Expr]]
+) -> tuple[Parallel | None, list[Stream]]:
+    """The nest of a block's statements that computes most, and what the next block copies from tensors before it."""
+    weights = [_functions(item) if isinstance(item, Parallel) else 0 for item in statements]
+    heaviest = max(range(len(weights)), key=weights.__getitem__, default=0)
+    if not weights or not weights[heaviest]:
+        return None, []
+    found: list[Stream] = []
+    for copy in statements[:heaviest]:
+        number = _moving(context, copy, block[0])
+        if number is not None:
+            found += _stream(context, copy, index(substitute(number, list(zip(*block, strict=True)))))
+    nest = statements[heaviest]
+    return (nest if isinstance(nest, Parallel) else None), found
+
+
+def _functions(nest: Parallel) -> int:
+    """How many elementary functions a nest computes: these take long enough to fetch lines meanwhile."""
+    found: list[Any] = []
+
+    def note(call: Any) -> None:
+        name = str(getattr(call.op, "name", ""))
+        if not name.endswith(("if_then_else", "likely")):
+            found.append(call)
+
+    for assign in nest.body:
+        if not isinstance(assign.value, (int, float)):
+            tvm_ffi.structural_walk(assign.value, (ir.Call, note))
+    return len(found) * prod(nest.extents)
+
+
+def _moving(context: Context, copy: Statement, variables: Sequence[Any]) -> Expr | None:
+    """Number of the first element that a copy reads from a tensor, where it depends on one of ``variables``; None otherwise."""
+    if not isinstance(copy, Copy) or copy.source.buffer.scope != "global":
+        return None
+    offsets = copy.source.offsets
+    if any(loads(offset) for offset in offsets) or not any(uses(item, var) for item in offsets for var in variables):
+        return None
+    return context.element(copy.source.buffer, offsets)
+
+
+def _stream(context: Context, copy: Statement, start: Any) -> list[Stream]:
+    """The lines of the box that ``copy`` would read from element ``start``: one stream, or none for a box of several planes."""
+    assert isinstance(copy, Copy)
+    region = copy.source
+    box = _box(region.extents)
+    if box is None:
+        return []
+    axis, rows, columns = box
+    first = tirx.Var(context.fresh("next"), "int32")
+    context.mark(copy.operation)
+    context.emit(tirx.Bind(first, start))
+    elements = LINE_BYTES // dtype_bytes(region.buffer.dtype)
+    pitch = 0 if axis is None else prod(region.buffer.shape[axis + 1 :])
+    # A row that does not start with a line may touch one more.
+    lines = -(-columns // elements)
+    if columns % elements or pitch % elements:
+        lines += 1
+    storage = context.storage[region.buffer.name]
+    return [Stream(copy.operation, storage, first, pitch, rows, lines, elements)]
 
 
 def _box(extents: tuple[int, ...]) -> tuple[int | None, int, int] | None:
@@ -140,4 +188,4 @@ def portions(k: int) -> int:
     return next(count for count in range(max(1, k // 8), 0, -1) if k % count == 0)
 
 
-__all__ = ["Ahead", "Stream", "portions", "product_of", "streams_of"]
+__all__ = ["Ahead", "Stream", "block_streams", "portions", "product_of", "streams_of"]

@@ -14,6 +14,9 @@ from tilelang_min.program.operation import TileOperation
 if TYPE_CHECKING:
     from tilelang_min.targets import Target
 
+STREAM_ATTRIBUTE = "tl.stream"
+"""Attribute of a CPU's function: names of parameters, blanks between, whose vector stores should go past the caches."""
+
 OPERATION_MARKER = "__tl_op"
 """Extern name of the marker statement ``Evaluate(call_extern("void", OPERATION_MARKER, operation_id))``.
 

@@ -30,6 +30,13 @@ TILE_BYTES = 1024 * 1024
 LINE_BYTES = 64
 """A cache line of every x86-64 processor."""
 
+STREAM_BYTES = 32 * 1024 * 1024
+"""A result of so many bytes will not be found in a cache by whoever reads it next."""
+
+STREAM_RUN_BYTES = 2048
+"""Shortest run of stores that is worth sending past the caches: at the ends of each run parts of lines are written, which costs
+more there than in a cache."""
+
 PANEL_BYTES = 32 * 1024
 """What should stay in the first data cache while it is used over and over: these have 32 to 48 KiB."""
 

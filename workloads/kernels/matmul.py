@@ -27,17 +27,17 @@ def naive(M, N, K, block=16, dtype="float32"):
 
 
 @tilelang.jit
-def tiled(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, threads=128, dtype="float16"):
+def tiled(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, threads=128, dtype="float16", out_dtype="float32"):
     """Tiles in shared memory with rows one after another, as ``T.rows()`` says: left alone, the compiler would lay them out without
     conflicts.  Rows of 128 bytes start in the same bank, so that reading a column conflicts."""
 
     @T.prim_func
-    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), "float32")):
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), out_dtype)):
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             T.annotate_layout({A_shared: T.rows(), B_shared: T.rows()})
-            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            C_local = T.alloc_fragment((block_M, block_N), out_dtype)
             T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[by * block_M, ko * block_K], A_shared)

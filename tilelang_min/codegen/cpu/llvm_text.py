@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.codegen import llvm_atomics, llvm_conversions, llvm_float64
 from tilelang_min.codegen.cpu import elementary
+from tilelang_min.codegen.cpu.streaming import stream_large_results
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
+from tilelang_min.program.thread_program import STREAM_ATTRIBUTE
 
 if TYPE_CHECKING:
     from tilelang_min.program import ThreadProgram
@@ -72,7 +74,9 @@ def print_llvm(program: ThreadProgram) -> str:
             f"TVM cannot print kernel {program.name} as LLVM: {error}",
             remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
         ) from error
-    return own_text(text, program.target.arch, program.target.vector_bits or 128)
+    text = own_text(text, program.target.arch, program.target.vector_bits or 128)
+    streamed = str((program.function.attrs or {}).get(STREAM_ATTRIBUTE, ""))
+    return stream_large_results(text, program.name, streamed.split())
 
 
 def own_text(text: str, arch: str, vector_bits: int) -> str:
