@@ -119,7 +119,8 @@ def vector_of(nest: Nest, program: TileProgram, widest: int) -> int:
     """The largest power of two up to ``widest`` at which every memory access of the nest moves whole, aligned vectors.
 
     An access qualifies when its element number does not depend on the last variable (one element for all), or grows by one with
-    it, starts at a multiple of the width, and lies in or out of range as a whole.
+    it, starts at a multiple of the width, and lies in or out of range as a whole.  Reads of shared tiles may also gather single
+    elements, where that lets an access of a tensor be a vector: a transposition reads its tile across, and writes whole vectors.
     """
     width = widest
     last_extent = nest.extents[-1]
@@ -131,7 +132,12 @@ def vector_of(nest: Nest, program: TileProgram, widest: int) -> int:
             chunk = tirx.Var("chunk", "int32")
             analyzer.bind(chunk, ir.Range(0, last_extent // width))
             memory = [item for item in nest.accesses if item.buffer.scope in ("global", "shared")]
-            if all(contiguous(item, nest.variables[-1], chunk * width, width, analyzer) is not None for item in memory):
+            found = [contiguous(item, nest.variables[-1], chunk * width, width, analyzer) for item in memory]
+            gathers = [
+                kind is None and item.buffer.scope == "shared" and not item.writes for item, kind in zip(memory, found)
+            ]
+            whole = any(kind and item.buffer.scope == "global" for item, kind in zip(memory, found))
+            if all(kind is not None or (gather and whole) for kind, gather in zip(found, gathers)):
                 return width
         width //= 2
     return 1

@@ -70,11 +70,11 @@ def test_the_choice_counts_what_the_simulator_counts(monkeypatch: pytest.MonkeyP
         assert predicted == {name: passes for name, (passes, _) in figures.items()}
 
 
-def transposed(layout: str = "", pad: int = 0) -> Any:
-    """A transpose through a shared tile of 32 x 32 floats."""
+def transposed(layout: str = "", pad: int = 0, odd: int = 0) -> Any:
+    """A transpose through a shared tile of 32 x 32 floats; rows of the result that are ``odd`` allow no vectors."""
 
     @T.prim_func
-    def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+    def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64 + odd), "float32")):
         with T.Kernel(2, 2, threads=128) as (bx, by):
             tile = T.alloc_shared((32, 32 + pad), "float32")
             if layout == "rows":
@@ -102,10 +102,18 @@ def transposed(layout: str = "", pad: int = 0) -> Any:
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_a_transpose_finds_its_padding(target: str) -> None:
     """No swizzle of 16 bytes spreads 4-byte elements of a column over all banks; one element behind each row does."""
-    tiles, figures = counted(transposed(), target)
+    tiles, figures = counted(transposed(odd=1), target)
     assert tiles["tile"].row_stride == 33
     assert figures["tile"][1] == 0
     assert counted(transposed("rows"), target)[1]["tile"][1] > 0
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_a_transpose_in_vectors_needs_no_padding(target: str) -> None:
+    """Four lanes that write one vector each gather from four rows at a time: a swizzle by groups of rows is enough."""
+    tiles, figures = counted(transposed(), target)
+    assert (tiles["tile"].shift, tiles["tile"].mask, tiles["tile"].row_stride) == (2, 7, 32)
+    assert figures["tile"] == (256, 0)
 
 
 def test_what_the_author_says_stays() -> None:
