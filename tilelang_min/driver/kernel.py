@@ -18,6 +18,7 @@ from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
 
 if TYPE_CHECKING:
+    from tilelang_min.driver.profiler import Profiler
     from tilelang_min.driver.suggestions import Suggestion
     from tilelang_min.simulate import SimulationResult
 
@@ -228,6 +229,8 @@ class Kernel:
 
     def get_profiler(self) -> Profiler:
         """An object with ``do_bench()``, as in TileLang."""
+        from tilelang_min.driver.profiler import Profiler
+
         return Profiler(self)
 
     # -- simulating ------------------------------------------------------------------------------------------------
@@ -315,40 +318,6 @@ class Kernel:
             notes=tuple(record["notes"]),
             sampled=tuple(record.get("sampled", ())),
         )
-
-
-class Profiler:
-    """Timing of one kernel, as ``kernel.get_profiler()`` gives in TileLang."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def do_bench(self, *args: Any, warmup: int = 3, rep: int = 20) -> float:
-        """Median time of a call in milliseconds, on ``args`` or on random inputs."""
-        times = sorted(self.samples(*args, warmup=warmup, rep=rep))
-        return times[len(times) // 2] / 1e6
-
-    def samples(self, *args: Any, warmup: int = 3, rep: int = 20) -> list[float]:
-        """Nanoseconds of each of ``rep`` launches, in order; on a GPU each behind a flush of the L2 cache."""
-        kernel = self.kernel
-        tensors = args or random_arguments(kernel.parameters)
-        launcher = kernel._launcher or kernel._load()
-        grid = kernel.grid
-        if kernel.target.kind == "cpu":
-            from tilelang_min.runtime import cpu
-
-            prepared = call_arguments.prepare_cpu(kernel.name, kernel.parameters, tensors)
-            times = cpu.time_launches(lambda: launcher(prepared.pointers, grid=grid), launches=rep, warmup=warmup)
-        else:
-            from tilelang_min.runtime import cuda_timing
-
-            prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, tensors)
-            threads = kernel.bundle.record["threads"]
-            times = cuda_timing.time_launches(
-                lambda: launcher(prepared.pointers, grid=grid, threads=threads), launches=rep, warmup=warmup
-            )
-            prepared.finish()
-        return times
 
 
 def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[Any, ...]:

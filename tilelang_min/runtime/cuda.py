@@ -124,9 +124,10 @@ def native(name: str) -> Any:
 
 
 class _Current(threading.local):
-    """Where the driver writes the current context of a thread."""
+    """Of each thread: where the driver writes its current context, and the stream of :func:`use_stream`."""
 
     def __init__(self) -> None:
+        self.stream: int | None = None
         self.context = ctypes.c_void_p()
         self.pointer = ctypes.byref(self.context)
 
@@ -188,6 +189,9 @@ def current_stream(ordinal: int | None = None) -> int:
 
     ``ordinal``: of which device, if not torch's current one.
     """
+    chosen = _current.stream
+    if chosen is not None:
+        return chosen
     torch = _torch()
     if torch is None:
         return 0
@@ -198,8 +202,19 @@ def current_stream(ordinal: int | None = None) -> int:
     return int(stream.cuda_stream)
 
 
+@contextmanager
+def use_stream(stream: int) -> Iterator[None]:
+    """Makes a stream the current one of this thread, whatever torch's is."""
+    before, _current.stream = _current.stream, stream
+    try:
+        yield
+    finally:
+        _current.stream = before
+
+
 def is_capturing(stream: int) -> bool:
     """Whether work put on a stream is being recorded into a CUDA graph."""
+    ensure_context()
     status = call("cuStreamIsCapturing", stream)
     return bool(status != _driver().CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 

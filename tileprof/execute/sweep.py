@@ -234,8 +234,8 @@ class Sweep:
             "timing": asdict(timing) if plan.timed else None,
             "against": self.against.get(builder.case.id),
         }
-        if timing.graph == "on":
-            builder.note("graphs are not used by this version: launches were timed one by one")
+        if timing.graph == "on" and (plan.gpu is None or plan.gpu.vendor != "nvidia"):
+            builder.note("graphs are for NVIDIA GPUs: launches were timed one by one")
         try:
             with self._turn, self._gpu(plan) as mine:
                 if not mine:

@@ -21,11 +21,6 @@ from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_
 LEAST_ROUNDS = 5
 """Rounds of each side when two kernels are compared: with five, all of them slower by chance alone is one in 32."""
 
-_METHODS = {
-    "cpu": "wall clock around single launches",
-    "cuda": "events around single launches",
-}
-
 
 class CaseRunner:
     """One case: its kernel and arguments.  ``job`` is what the sweep sends; see :func:`run_case`."""
@@ -55,18 +50,30 @@ class CaseRunner:
         On a processor launches are timed one by one; on a GPU those of a round are enqueued together, so that the
         device stays busy and its clocks stay up.
         """
-        method = _METHODS.get(self.kind, "timed launches")
         if self.kind != "cpu":
-            return time_rounds(self._samples, **_rounds(policy)), method
+            return self._time_gpu(policy)
         flush = cache_flusher() if policy["flush_l2"] else None
-        return time_launches(lambda: self._samples(0, 1)[0], flush=flush, **_rounds(policy)), method
+        samples = time_launches(lambda: self._measure(0, 1).samples_ns[0], flush=flush, **_rounds(policy))
+        return samples, "wall clock around single launches"
 
-    def _samples(self, warmup: int, launches: int) -> list[float]:
-        """Nanoseconds of each of ``launches`` launches after ``warmup`` others."""
+    def _time_gpu(self, policy: dict[str, Any]) -> tuple[Samples, str]:
+        """Rounds by one method: that which a first measurement takes where the policy leaves it open."""
+        flushes = bool(policy["flush_l2"])
+        method = {"on": "graph", "off": "events"}.get(str(policy.get("graph", "auto")), "auto")
+        first = self._measure(1, 1, flush_l2=flushes, method=method)
+
+        def measure(warmup: int, launches: int) -> list[float]:
+            return list(self._measure(warmup, launches, flush_l2=flushes, method=first.method).samples_ns)
+
+        return time_rounds(measure, flushed=flushes, **_rounds(policy)), first.how
+
+    def _measure(self, warmup: int, launches: int, *, flush_l2: bool = True, method: str = "auto") -> Any:
+        """``launches`` samples after ``warmup`` others; ``flush_l2`` and ``method`` are for GPUs."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             profiler = self.kernel.get_profiler()
-            return list(profiler.samples(*self.arguments.values(), warmup=warmup, rep=launches))
+            arguments = self.arguments.values()
+            return profiler.measure(*arguments, warmup=warmup, rep=launches, flush_l2=flush_l2, method=method)
 
 
 def _rounds(policy: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +127,6 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     if taken < samples.wanted:
         budget = f"the time budget of {policy['budget_s']:g} s was spent"
         send("note", text=f"{taken} of {samples.wanted} samples were taken, after {samples.warmup} launches: {budget}")
-    if samples.flushed and not policy["flush_l2"]:
-        send("note", text="the cache was flushed before each launch, as always on a GPU")
     send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)
     if job.get("against"):
         _interleave(runner, job, send)

@@ -77,16 +77,22 @@ def time_launches(
 
 
 def time_rounds(
-    measure: Callable[[int, int], list[float]], *, warmup: int, samples: int, rounds: int, budget_s: float
+    measure: Callable[[int, int], list[float]],
+    *,
+    warmup: int,
+    samples: int,
+    rounds: int,
+    budget_s: float,
+    flushed: bool = True,
 ) -> Samples:
     """Times of launches that are enqueued a round at a time: ``measure(warmup, launches)`` gives their nanoseconds.
 
-    One launch is measured beforehand, to see how many the budget allows; never fewer than LEAST_SAMPLES.  The cache is
-    flushed before each by whoever measures.
+    One launch is measured beforehand, to see how many the budget allows; never fewer than LEAST_SAMPLES.  ``flushed``: whether
+    whoever measures flushes the cache before each.
     """
     (first,) = measure(0, 1)
     allowed = max(LEAST_SAMPLES, int(budget_s * 1e9 / rounds / max(first, 1.0)))
     times: list[float] = []
     for _ in range(rounds):
         times += measure(min(warmup, allowed), min(samples, allowed))
-    return Samples(tuple(times), 1 + rounds * min(warmup, allowed), True, rounds * samples)
+    return Samples(tuple(times), 1 + rounds * min(warmup, allowed), flushed, rounds * samples)

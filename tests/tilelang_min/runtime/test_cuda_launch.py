@@ -47,7 +47,7 @@ class FakeDriver:
     CUresult = Status
     CUdevice_attribute = Names()
     CUfunction_attribute = Names()
-    CUstreamCaptureMode = Names()
+    CUstreamCaptureMode = CUstreamCaptureStatus = Names()
     CUtensorMapDataType = CUtensorMapInterleave = CUtensorMapSwizzle = Names()
     CUtensorMapL2promotion = CUtensorMapFloatOOBfill = Names()
     cuuint32_t = cuuint64_t = int
@@ -75,6 +75,7 @@ class FakeDriver:
             "cuLibraryLoadData": lambda *_: "library",
             "cuLibraryGetKernel": lambda library, name: name,
             "cuKernelGetFunction": lambda kernel: 1000 + self.context,
+            "cuStreamIsCapturing": lambda stream: "CU_STREAM_CAPTURE_STATUS_NONE",
             "cuThreadExchangeStreamCaptureMode": lambda mode: f"not {mode}",
             "cuTensorMapEncodeTiled": self.encode,
             "cuMemAlloc": lambda size: 4096,

@@ -255,18 +255,19 @@ def test_a_gpu_case_is_launched_through_the_driver(good: Any, monkeypatch: pytes
     spec.loader.exec_module(module)
     driver = module.FakeDriver()
     monkeypatch.setattr(module.cuda, "_driver", lambda: driver)
+    monkeypatch.setattr(module.cuda, "native", driver.native)
     case = good.case("scale[float32,N=1000]@a100")
     messages: list[dict[str, Any]] = []
-    policy = {"warmup": 2, "samples": 4, "rounds": 1, "flush_l2": False, "graph": "auto", "budget_s": 10.0}
+    policy = {"warmup": 2, "samples": 4, "rounds": 1, "flush_l2": False, "graph": "off", "budget_s": 10.0}
     job = {
         "bundle": str(good.directory / case.bundle), "inputs": {"A": "ones"}, "seed": 0, "reference": None,
         "rtol": 0.0, "atol": 0.0, "timing": policy,
     }  # fmt: skip
     run_case(job, lambda kind, **values: messages.append({"type": kind, **values}))
-    assert [message["type"] for message in messages] == ["stage", "stage", "note", "timed"]
+    assert [message["type"] for message in messages] == ["stage", "stage", "timed"]
     timed = messages[-1]
-    assert (len(timed["samples_ns"]), timed["warmup"], timed["flushed"]) == (4, 3, True)
+    assert (len(timed["samples_ns"]), timed["warmup"], timed["flushed"]) == (4, 3, False)
     assert timed["method"] == "events around single launches"
-    # one untimed launch, one to estimate, two of warm-up and four samples
-    assert len(driver.named("cuLaunchKernel")) == 8
+    # one untimed launch, two to see how, one to estimate, two of warm-up and four samples
+    assert len(driver.named("launch")) == 10
     assert driver.named("cuMemcpyHtoD")

@@ -1,0 +1,81 @@
+"""Timing one kernel: what ``kernel.get_profiler()`` gives, as in TileLang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tilelang_min.driver import arguments as call_arguments
+from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.runtime.measuring import Measurement, measure_cuda, measure_host
+
+if TYPE_CHECKING:
+    from tilelang_min.driver.kernel import Kernel
+
+
+class Profiler:
+    """Timing of one kernel on tensors, or on random inputs where none are given.
+
+    In all methods ``warmup`` and ``rep`` are numbers of calls; ``flush_l2`` says whether a GPU's L2 cache is emptied before each
+    sample (a CPU's caches are as the call before left them); ``method`` is as in :func:`tilelang_min.profiler.measure`.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def do_bench(
+        self,
+        *args: Any,
+        warmup: int = 3,
+        rep: int = 20,
+        quantiles: Sequence[float] | None = None,
+        flush_l2: bool = True,
+        method: str = "auto",
+    ) -> Any:
+        """Median time of a call in milliseconds, or a list of the ``quantiles`` asked for."""
+        measured = self.measure(*args, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
+        if quantiles is None:
+            return measured.median_ms
+        return [measured.quantile(q) / 1e6 for q in quantiles]
+
+    def samples(
+        self, *args: Any, warmup: int = 3, rep: int = 20, flush_l2: bool = True, method: str = "events"
+    ) -> list[float]:
+        """Nanoseconds of each of ``rep`` launches, in order."""
+        measured = self.measure(*args, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
+        return list(measured.samples_ns)
+
+    def measure(
+        self,
+        *args: Any,
+        warmup: int | None = None,
+        rep: int | None = None,
+        flush_l2: bool = True,
+        method: str = "auto",
+    ) -> Measurement:
+        """The samples, with how they were taken.  Without ``warmup`` and ``rep`` as many as fit into 25 and 100 ms."""
+        with self._launch(args) as launch:
+            if self.kernel.target.kind == "cpu":
+                return measure_host(launch, warmup=warmup, rep=rep)
+            return measure_cuda(launch, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
+
+    @contextmanager
+    def _launch(self, args: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
+        """A function that launches the kernel on arguments prepared once."""
+        kernel = self.kernel
+        tensors = args or random_arguments(kernel.parameters)
+        launcher = kernel._launcher or kernel._load()
+        grid = kernel.grid
+        if kernel.target.kind == "cpu":
+            prepared = call_arguments.prepare_cpu(kernel.name, kernel.parameters, tensors)
+            yield lambda: launcher(prepared.pointers, grid=grid)
+            return
+        from tilelang_min.runtime import cuda
+
+        prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, tensors)
+        threads, pointers = kernel._threads, prepared.pointers
+        device = cuda.current_device() if prepared.device is None else prepared.device
+        with cuda.on_device(device):
+            yield lambda: launcher(pointers, grid=grid, threads=threads)
+            prepared.finish()

@@ -1,0 +1,56 @@
+"""Timing anything on a device, as in TileLang: ``from tilelang_min.profiler import do_bench``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilelang_min.errors import LaunchError
+from tilelang_min.runtime.measuring import METHODS, Measurement, measure_cuda, measure_host
+
+__all__ = ["Measurement", "do_bench", "measure"]
+
+
+def measure(
+    fn: Callable[[], object],
+    *,
+    warmup_ms: float = 25.0,
+    rep_ms: float = 100.0,
+    flush_l2: bool = True,
+    method: str = "auto",
+) -> Measurement:
+    """Times ``fn`` and says how: the samples in nanoseconds, with the method that took them.
+
+    ``fn`` puts its work on the GPU's current stream (torch's, where torch is in use), without waiting; or, with ``method="wall"``,
+    does it on the host before it returns.  ``flush_l2`` empties the L2 cache before each sample.  ``method``: ``events`` around
+    single calls, ``graph`` (a CUDA graph of calls: for work so short that launching it takes longer), ``wall``, or ``auto``: events
+    on a GPU, a graph for short work that can be captured, the wall clock where there is no GPU.
+    """
+    if method not in METHODS:
+        raise LaunchError(f"no such method of timing: {method!r}", remedy=f"choose one of {', '.join(METHODS)}")
+    if method == "auto":
+        from tilelang_min.runtime import cuda
+
+        method = "auto" if cuda.available()[0] else "wall"
+    if method == "wall":
+        return measure_host(fn, warmup_ms=warmup_ms, rep_ms=rep_ms)
+    return measure_cuda(fn, warmup_ms=warmup_ms, rep_ms=rep_ms, flush_l2=flush_l2, method=method)
+
+
+def do_bench(
+    fn: Callable[[], object],
+    warmup: float = 25.0,
+    rep: float = 100.0,
+    *,
+    quantiles: Sequence[float] | None = None,
+    flush_l2: bool = True,
+    method: str = "auto",
+) -> Any:
+    """Milliseconds of ``fn``: the median, or a list of the ``quantiles`` asked for.  See :func:`measure`.
+
+    ``warmup`` and ``rep`` are milliseconds to spend on calls before and on samples.
+    """
+    measured = measure(fn, warmup_ms=warmup, rep_ms=rep, flush_l2=flush_l2, method=method)
+    if quantiles is None:
+        return measured.median_ms
+    return [measured.quantile(q) / 1e6 for q in quantiles]
