@@ -109,6 +109,8 @@ def instruction_set(arch: str) -> tuple[MatrixInstruction, ...]:
     if arch == "sm_90a":
         return _HOPPER
     number = int(arch.removeprefix("sm_").rstrip("a"))
+    if number < 75:
+        return ()  # Volta's m8n8k4 deals a matrix to groups of eight threads, like no later instruction: FMA instead
     if number >= 89:
         return _ADA
     return _AMPERE if number >= 80 else _TURING

@@ -33,6 +33,7 @@ _CLUSTERS = _MMA_SYNC | {"stmatrix", "cluster", "tma"}
 
 # arch: max warps, max blocks, barriers, shared KiB of a unit, of a block, bytes reserved, granule, carve-outs, features
 _ARCHITECTURES: dict[str, tuple[int, int, int, int, int, int, int, tuple[int, ...], frozenset[str]]] = {
+    "sm_70": (64, 32, 64, 96, 96, 0, 256, (0, 8, 16, 32, 64, 96), frozenset()),
     "sm_75": (32, 16, 32, 64, 64, 0, 256, (32, 64), frozenset({"ldmatrix"})),
     "sm_80": (64, 32, 64, 164, 163, 1024, 128, (0, 8, 16, 32, 64, 100, 132, 164), _MMA_SYNC),
     "sm_86": (48, 16, 16, 100, 99, 1024, 128, (0, 8, 16, 32, 64, 100), _MMA_SYNC),
@@ -69,6 +70,7 @@ def _device(
     )
 
 
+_VOLTA = _rates(matrix_float16=1024, vector_float32=128, vector_float64=64, vector_float16=256)
 _TURING = _rates(matrix_float16=1024, vector_float32=128, vector_float64=4, vector_float16=256)
 _AMPERE = _rates(
     matrix_float16=2048,
@@ -131,6 +133,7 @@ _BLACKWELL = _rates(
 )
 _BLACKWELL_GEFORCE = _rates(matrix_float16=512, matrix_bfloat16=512, vector_float32=256, vector_float64=4)
 
+_V100 = "NVIDIA V100 white paper (80 SMs, 1530 MHz: 15.7 TFLOP/s float32, 125 float16 by tensor cores; 900 GB/s)"
 _A100 = "NVIDIA A100 white paper (108 SMs, 1410 MHz boost: 312 TFLOP/s dense float16, 19.5 float32, 9.7 float64)"
 _H100 = "NVIDIA H100 white paper (SXM5: 132 SMs, 1980 MHz: 66.9 TFLOP/s float32; 1830 MHz: 989.4 dense float16)"
 _H100_PCIE = "NVIDIA H100 white paper (PCIe: 114 SMs, 1755 MHz: 51.2 TFLOP/s float32; 1620 MHz: 756 dense float16)"
@@ -140,6 +143,7 @@ _AD102 = "NVIDIA Ada white paper (82.6 TFLOP/s float32, 165.2 dense float16 with
 _RTX5090 = "Nsight Compute reports of an RTX 5090 (170 SMs, FFMA 21760 a clock); data sheet (2407 MHz, 1792 GB/s)"
 
 _DEVICES: dict[str, tuple[Device, ...]] = {
+    "sm_70": (_device("V100 SXM2", 80, 1530, 900, _VOLTA, _V100),),
     "sm_75": (_device("T4", 40, 1590, 320, _TURING, "NVIDIA T4 data sheet (8.1 TFLOP/s float32, 65 float16)"),),
     "sm_80": (
         _device("A100 SXM 80GB", 108, 1410, 2039, _AMPERE, _A100),

@@ -29,7 +29,7 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target, pinned: Mapping[str, Sha
             for each in target.instruction_set
             if (each.a_dtype, each.b_dtype, each.c_dtype) == types and not each.lossy
         ]
-        if not suited and target.instruction_set and types[0] != "float32":
+        if not suited and types[0] != "float32":
             reasons.append(f"{target.name} multiplies no matrices of {types[0]} into {types[2]}")
             refused.append(reasons[-1])
         refused += [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import tilelang_min as tilelang
 from tilelang_min import errors as tilelang_errors
 from tilelang_min import targets as tilelang_targets
@@ -9,10 +11,17 @@ from tileprof.workload.problems import unknown
 from tileprof.workload.records import Scalar, TargetEntry
 
 PLANNED = {
-    "cuda:sm_70": "sm_70 needs the CUDA 12 compiler, which this version does not use",
     "muxi": "MetaX targets are not there yet",
 }
 """Targets that a workload may name although this version cannot compile for them, and why."""
+
+
+def _missing(name: str) -> str | None:
+    """What an installation lacks to compile for a target, or None."""
+    if name == "cuda:sm_70" and importlib.util.find_spec("nvidia.cuda_nvrtc") is None:
+        return "sm_70 needs the CUDA 12 compiler: python -m pip install 'tileprof[volta]'"
+    return None
+
 
 FACTS = (
     "shared_bytes",
@@ -32,8 +41,9 @@ class TargetProblem(Exception):
 def resolve_target(name: str, text: str, profilers: tuple[str, ...]) -> TargetEntry:
     """The entry called ``name`` for the target ``text``.  Raises TargetProblem."""
     wanted = text.strip()
-    if wanted in PLANNED:
-        return TargetEntry(name, wanted, wanted.partition(":")[0], profilers, unsupported=PLANNED[wanted])
+    unsupported = PLANNED.get(wanted) or _missing(wanted)
+    if unsupported is not None:
+        return TargetEntry(name, wanted, wanted.partition(":")[0], profilers, unsupported=unsupported)
     if wanted == "auto":
         wanted = f"{tilelang.get_backend()}:{tilelang.get_target_arch()}"
         wanted = "cpu" if wanted.startswith("cpu") else wanted

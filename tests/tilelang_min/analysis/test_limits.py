@@ -127,6 +127,7 @@ def test_the_cpu_has_none_of_these_limits() -> None:
 GPUS = [name for name in tilelang.targets.names() if name.startswith(("cuda:", "hip:"))]
 
 BLOCK_BYTES = {
+    "cuda:sm_70": 96,
     "cuda:sm_75": 64,
     "cuda:sm_80": 163,
     "cuda:sm_86": 99,

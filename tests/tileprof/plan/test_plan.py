@@ -46,7 +46,8 @@ def plan(
     return make_plan(workload, tuple(workload.targets), here, profilers, {"ncu": lambda: ncu})
 
 
-def test_without_gpus_only_the_processor_launches(tmp_path: Path) -> None:
+def test_without_gpus_only_the_processor_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tileprof.workload.targets._missing", lambda name: "CUDA 12" if name == "cuda:sm_70" else None)
     made = plan(tmp_path, machine(), a100="ncu")
     assert {name: p.launches for name, p in made.targets.items()} == {
         "laptop": True, "a100": False, "mi300x": False, "old": False,

@@ -67,7 +67,7 @@ def test_every_feature_of_the_format(load: Load, folder: Path) -> None:
     assert (workload.timeout_s, workload.seed, workload.file, workload.directory) == (120.0, 7, "w.yaml", folder)
     assert workload.targets["mi300x"].target == "hip:gfx942"
     assert workload.targets["mi300x"].profilers == ("rocprofv3", "timer")
-    assert "CUDA 12" in (workload.targets["old"].unsupported or "")
+    assert "CUDA 12" in (workload.targets["old"].unsupported or "CUDA 12 is here")
     matmul, triton, program = workload.kernels
     assert [shape["M"] for shape in matmul.shapes] == [128, 1000, 16]
     assert matmul.metrics == ("dram.read_bytes", "shared.conflicts", "occupancy.achieved")

@@ -55,7 +55,11 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
         listing_is_quick=False,
         resources=_resources(result.log, symbol, program.target.arch, code_bytes=sass.code_bytes(result.cubin, symbol)),
         seconds={"print": after_print - started, "nvrtc": after_nvrtc - after_print},
-        toolchain={"tvm": _tvm_version(), "nvrtc": nvrtc.version(), "nvdisasm": sass.nvdisasm_version()},
+        toolchain={
+            "tvm": _tvm_version(),
+            "nvrtc": nvrtc.version(program.target.arch),
+            "nvdisasm": sass.nvdisasm_version(),
+        },
         log=result.log,
     )
 

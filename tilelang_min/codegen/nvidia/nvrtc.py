@@ -7,6 +7,7 @@ thread programs; what the ptxas log means stands in :mod:`tilelang_min.codegen.n
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,22 +35,38 @@ class NvrtcResult:
     seconds: float
 
 
+OLDEST = 75
+"""The first architecture that the newest NVRTC compiles for; CUDA 13 left Volta behind."""
+
+_VOLTA_REMEDY = "install CUDA 12's: python -m pip install 'tileprof[volta]' (the wheel nvidia-cuda-nvrtc-cu12)"
+
+
+def _is_old(arch: str) -> bool:
+    return int(re.sub(r"\D", "", arch)) < OLDEST
+
+
 @cache
-def _library() -> ctypes.CDLL:
+def _library(old: bool = False) -> ctypes.CDLL:
+    """NVRTC of the newest CUDA, or, ``old``, of CUDA 12."""
     names = [str(path) for path in wheel_files("*/lib/libnvrtc.so.*") if ".alt." not in path.name]
-    for name in (*names, "libnvrtc.so.13", "libnvrtc.so.12"):
+    names += ["libnvrtc.so.13", "libnvrtc.so.12"]
+    for name in (name for name in names if not old or name.endswith(".12")):
         try:
             return ctypes.CDLL(name)
         except OSError:
             continue
+    if old:
+        raise CodegenError(
+            f"architectures before sm_{OLDEST} need the NVRTC of CUDA 12, which is not installed", remedy=_VOLTA_REMEDY
+        )
     raise CodegenError("NVRTC, NVIDIA's run-time compiler, is not installed", remedy=_REMEDY)
 
 
 @cache
-def version() -> str:
-    """NVRTC's version, such as ``13.5``."""
+def version(arch: str = f"sm_{OLDEST}") -> str:
+    """Version of the NVRTC that compiles for an architecture, such as ``13.5``."""
     major, minor = ctypes.c_int(), ctypes.c_int()
-    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    _library(_is_old(arch)).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     return f"{major.value}.{minor.value}"
 
 
@@ -69,7 +86,7 @@ def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] =
 
     Raises CodegenError with the compiler's log when the source is refused.
     """
-    library = _library()
+    library = _library(_is_old(arch))
     started = time.perf_counter()
     arguments = [
         f"--gpu-architecture={arch}",
@@ -91,7 +108,7 @@ def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] =
         log = _read(library, program, "ProgramLog").decode(errors="replace").replace("\0", "").strip()
         if status:
             raise CodegenError(
-                f"NVRTC {version()} refused the CUDA C++ of kernel {name} for {arch} ({_reason(library, status)}):\n{log}",
+                f"NVRTC {version(arch)} refused the CUDA C++ of kernel {name} for {arch} ({_reason(library, status)}):\n{log}",
                 remedy="this is an error of the compiler, not of the kernel: please report it with the kernel's source",
             )
         cubin = _read(library, program, "CUBIN")

@@ -71,7 +71,7 @@ def disassemble(cubin: bytes, symbol: str, lines: OperationLines) -> Listing:
 def run_nvdisasm(cubin: bytes) -> str:
     """nvdisasm's text with the rows of the line table and the places they were inlined at."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
+        file.write(_readable(cubin))
         file.flush()
         # Dataflow analysis only names the targets of indirect branches, at a fifth of the time.
         command = [find_nvdisasm(), "--print-code", "--print-line-info-inline", "--no-dataflow", file.name]
@@ -80,6 +80,22 @@ def run_nvdisasm(cubin: bytes) -> str:
         message = done.stderr.decode(errors="replace").strip()
         raise CodegenError(f"nvdisasm cannot read the cubin: {message}", remedy=_REMEDY)
     return done.stdout.decode(errors="replace")
+
+
+_FLAGS_OFFSET = 48  # e_flags of a 64-bit ELF header; bits 0-7 and 16-23 hold the architecture in cubins of CUDA 12
+
+
+def _readable(cubin: bytes) -> bytes:
+    """The cubin as nvdisasm 13 reads it: it refuses sm_70, and decodes it by the rules of sm_75.
+
+    Those hold: a cubin runs on every later minor version of its compute capability (CUDA C++ Programming Guide, binary
+    compatibility), so a processor of 7.5 knows every instruction of 7.0.
+    """
+    if len(cubin) <= _FLAGS_OFFSET + 2 or cubin[_FLAGS_OFFSET] != 70 or cubin[_FLAGS_OFFSET + 2] != 70:
+        return cubin
+    changed = bytearray(cubin)
+    changed[_FLAGS_OFFSET] = changed[_FLAGS_OFFSET + 2] = 75
+    return bytes(changed)
 
 
 @cache

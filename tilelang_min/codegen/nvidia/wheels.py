@@ -15,8 +15,9 @@ def wheel_files(pattern: str) -> Iterator[Path]:
     ``cuda_nvrtc/``, ``cuda_runtime/`` and their like CUDA 12 and older.
     """
     spec = importlib.util.find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        yield from sorted(Path(place).glob(pattern), key=lambda file: _age(file.relative_to(place)))
+    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    found = [(_age(file.relative_to(place)), file) for place in places for file in place.glob(pattern)]
+    yield from (file for _, file in sorted(found))
 
 
 def _age(file: Path) -> tuple[int, str]:
