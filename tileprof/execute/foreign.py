@@ -15,10 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tileprof.collect import ncu
+from tileprof.analyse.foreign_work import work_of
+from tileprof.collect import ncu, ncu_foreign
 from tileprof.errors import MeasurementInvalid, TileprofError
 from tileprof.execute.child import ChildTimeout, run_command
 from tileprof.execute.results import CaseBuilder
+from tileprof.execute.traced import trace
 from tileprof.launcher import foreign as runner
 from tileprof.plan.plan import TargetPlan
 from tileprof.store.directory import RunDirectory
@@ -68,8 +70,8 @@ class ForeignCase:
         finally:
             builder.end()
 
-    def profile_with_ncu(self) -> Path | None:
-        """The case once more under Nsight Compute: the report, or None where the builder has been told why not."""
+    def profile_with_ncu(self) -> None:
+        """The case once more under Nsight Compute; its figures, or why there are none, go to the builder."""
         builder, case = self.builder, self.case
         report = self.directory.raw / f"{case.hash}.ncu-rep"
         log = self.directory.raw / f"{case.hash}.ncu.log"
@@ -78,7 +80,7 @@ class ForeignCase:
             path = ncu.find()
             if path is None:
                 builder.note("no counters: ncu is gone")
-                return None
+                return
             if case.kernel.command is not None:
                 child = list(case.command)
             else:
@@ -99,12 +101,12 @@ class ForeignCase:
                 command, self.workload.timeout_s, self._log("ncu"), self.stop, cwd=self.workload.directory
             )
             if status is None:
-                return None
+                return
             text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
             found = ncu.check_log(text, status)
             if found.profiled >= MOST_KERNELS:
                 builder.note(f"it launches more than {MOST_KERNELS} kernels: counters are of the first {MOST_KERNELS}")
-            return report
+            builder.take_foreign(work_of(ncu_foreign.read(report), case.kernel.name))
         except ChildTimeout:
             builder.note(f"no counters: ncu did not end within {self.workload.timeout_s:g} s")
         except MeasurementInvalid as error:
@@ -113,7 +115,17 @@ class ForeignCase:
             builder.note(f"no counters: {error}")
         finally:
             builder.end()
-        return None
+
+    def trace_with_nsys(self) -> None:
+        """The case once more under Nsight Systems: times of its kernels on the device's timeline."""
+        if self.case.kernel.command is not None:
+            child = list(self.case.command)
+        else:
+            child = self._callable_command(self._job(timing=None, launches=WARM_LAUNCHES + 1))
+        limit_s, cwd = self.workload.timeout_s, self.workload.directory
+        profile = trace(self.builder, child, self.directory, limit_s, self.stop, cwd)
+        if profile is not None and self.builder.foreign is None:
+            self.builder.take_foreign(work_of(profile, self.case.kernel.name))
 
     # -- a callable ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tileprof.analyse.foreign_work import ForeignWork
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics, timing_of
 from tileprof.metrics import metadata_metrics
@@ -55,6 +56,7 @@ class CaseBuilder:
     metrics: list[Metric] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     suggestions: tuple[Suggestion, ...] = ()
+    foreign: ForeignWork | None = None
     stage: str = "waiting"
     seconds: float = 0.0
     _started: float | None = None
@@ -159,9 +161,21 @@ class CaseBuilder:
     def _take_interleaved(self, message: Mapping[str, Any]) -> None:
         self.interleaved = interleaved_from_json(dict(message))
 
+    def take_foreign(self, work: ForeignWork) -> None:
+        """Take what a profile says of work that is not ours."""
+        self.foreign = work
+        self.metrics += work.metrics
+        for note in work.notes:
+            self.note(note)
+
     def forget(self) -> None:
         """Let go of what is large, once the result is stored."""
-        self.compiled, self.metrics = None, []
+        self.compiled, self.foreign, self.metrics = None, None, []
+
+    def _sources(self, compiled: Mapping[str, Any]) -> Mapping[str, str]:
+        """Texts of source files by name."""
+        found: Mapping[str, str] = compiled.get("sources", {}) if self.foreign is None else self.foreign.sources
+        return found
 
     def build(self) -> CaseResult:
         """The finished record; without a failure its status is ``ok``."""
@@ -172,7 +186,7 @@ class CaseBuilder:
             self.note(f"asked for and not measured here: {', '.join(missing)}")
         clean = self.paths.clean
         operations = []
-        for operation in compiled.get("operations", []):
+        for operation in compiled.get("operations", []) if self.foreign is None else self.foreign.operations:
             location = dict(operation["location"])
             location["file"] = clean(location["file"])
             operations.append({**operation, "location": location})
@@ -189,7 +203,7 @@ class CaseBuilder:
             reason=self.reason,
             metadata=compiled.get("metadata"),
             operations=tuple(operations),
-            sources={clean(name): text for name, text in compiled.get("sources", {}).items()},
+            sources={clean(name): text for name, text in self._sources(compiled).items()},
             generated=clean(compiled.get("generated", "")),
             assembly=clean(compiled.get("assembly", "")),
             bundle=self.bundle if compiled else None,

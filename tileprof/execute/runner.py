@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tileprof
 from tileprof import __version__
-from tileprof.collect import ncu
+from tileprof.collect import ncu, nsys
 from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
 from tileprof.errors import UsageError
@@ -94,7 +94,7 @@ def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
     used = {case.target.name for case in cases}
     names = tuple(name for name in workload.targets if name in used)
     machine = machine or probe()
-    plan = make_plan(workload, names, machine, options.profilers, {"ncu": ncu.available})
+    plan = make_plan(workload, names, machine, options.profilers, {"ncu": ncu.available, "nsys": nsys.available})
     return Prepared(options, workload, tuple(cases), plan, machine, executor)
 
 

@@ -21,6 +21,7 @@ from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import profile_with_ncu
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.execute.traced import trace_kernel
 from tileprof.plan.plan import Plan, TargetPlan
 from tileprof.store.codec import ceiling_from_json
 from tileprof.store.directory import RunDirectory
@@ -246,6 +247,9 @@ class Sweep:
                     raw = self.workload.raw_metrics.get("ncu", ())
                     limit_s = self.workload.timeout_s
                     profile_with_ncu(builder, request, self.directory, limit_s, raw, plan.gpu, self.stop)
+                if not builder.failed and "nsys" in plan.counters:
+                    self.progress.stage(builder.case.id, "tracing")
+                    trace_kernel(builder, request, self.directory, self.workload.timeout_s, self.stop)
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
         self._outcomes.put(builder)
@@ -271,6 +275,9 @@ class Sweep:
                 if not builder.failed and "ncu" in plan.counters:
                     self.progress.stage(builder.case.id, "profiling")
                     case.profile_with_ncu()
+                if not builder.failed and "nsys" in plan.counters:
+                    self.progress.stage(builder.case.id, "tracing")
+                    case.trace_with_nsys()
         except MeasurementInvalid as error:
             builder.fail("invalid_measurement", str(error))
         self._outcomes.put(builder)

@@ -17,6 +17,7 @@ from typing import Any
 import tilelang_min as tilelang
 from tileprof.launcher.channel import Channel, open_channel
 from tileprof.launcher.jobs import CaseRunner, run_case
+from tileprof.launcher.ranges import named
 
 
 def serve(channel: Channel) -> None:
@@ -50,8 +51,9 @@ def launch_file(path: Path) -> None:
     """Launch the case described in a file, as a profiler's child: no messages, no checks, no timing."""
     job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     runner = CaseRunner(job)
-    for _ in range(int(job["launches"])):
-        runner.launch()
+    for number in range(int(job["launches"])):
+        with named(f"{job.get('name', 'case')} #{number}"):
+            runner.launch()
 
 
 def main(arguments: list[str]) -> int:

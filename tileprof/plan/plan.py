@@ -12,7 +12,7 @@ from tileprof.store.records import Unavailable
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
 
-NOT_THERE_YET = ("cycles", "nsys", "rocprofv3", "rocprof", "perf")
+NOT_THERE_YET = ("cycles", "rocprofv3", "rocprof", "perf")
 """Profilers that the workload format names and this version does not run."""
 
 _KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
@@ -87,7 +87,7 @@ def _check_asked(workload: Workload, names: tuple[str, ...], profilers: tuple[st
         if profiler not in PROFILERS:
             raise UsageError(unknown("profiler", profiler, PROFILERS))
         if profiler in NOT_THERE_YET:
-            raise UsageError(f"--profiler {profiler} is not there yet", remedy="use auto, none, timer or ncu")
+            raise UsageError(f"--profiler {profiler} is not there yet", remedy="use auto, none, timer, ncu or nsys")
         kind = _KINDS.get(profiler)
         if kind is not None and not any(workload.targets[name].kind == kind for name in names):
             shown = ", ".join(f"{name} ({workload.targets[name].target})" for name in names)
