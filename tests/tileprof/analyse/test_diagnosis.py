@@ -1,0 +1,150 @@
+"""Each rule has a kernel on which it fires and one on which it must not; recorded gains beside promised ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_factory import make_case, make_run
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import diagnosis_kernels as kernels
+
+import tilelang_min as tilelang
+from tileprof.analyse.bounds import facts_of
+from tileprof.analyse.diagnosis import RULES, TITLES, diagnose, diagnose_case
+from tileprof.analyse.findings import Finding
+from tileprof.store.reader import read_run
+from tileprof.store.records import CaseResult, Run
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@cache
+def recorded() -> Run:
+    """The quickstart's kernels on an H200: times, counters and stalls of hardware."""
+    return read_run(ROOT / "reports/h200-quickstart/run.sqlite")
+
+
+def measured(name: str) -> tuple[CaseResult, Any]:
+    (case,) = [c for c in recorded().cases if c.id.startswith(name)]
+    return case, recorded().ceilings
+
+
+@cache
+def compiled(name: str, **values: Any) -> tuple[CaseResult, Any]:
+    """A kernel compiled and simulated for an A100."""
+    run = tilelang.profile(getattr(kernels, name)(**values)).run
+    return dataclasses.replace(run.cases[0], tiles=values), run.ceilings
+
+
+def findings(case: CaseResult, ceilings: Any) -> dict[str, Finding]:
+    return {finding.rule: finding for finding in reversed(diagnose_case(case, ceilings))}
+
+
+TILED = "tiled[float16,M=1024,N=1024,K=1024,block_K=64,num_stages="
+SINGLE = "M=1024,N=1024,K=1024,block_K=32,num_stages="
+PADDED = "padded[float16,M=1024,N=1024,K=1024,block_K=64,num_stages="
+
+CASES: dict[str, tuple[Any, Any]] = {
+    "bank-conflicts": (lambda: measured(f"{TILED}1"), lambda: measured(f"{PADDED}1")),
+    "uncoalesced": (lambda: compiled("transpose"), lambda: compiled("scale")),
+    "spills": (lambda: compiled("two_products"), lambda: compiled("product")),
+    "memory-bound": (lambda: compiled("scale"), lambda: compiled("product", K=2048)),
+    "low-occupancy": (lambda: compiled("product", num_stages=5, block_K=64), lambda: compiled("scale")),
+    "few-blocks": (lambda: compiled("product", M=256, N=256), lambda: compiled("scale")),
+    "exposed-latency": (lambda: measured("naive[float32"), lambda: measured(f"{TILED}2")),
+    "matrix-unused": (
+        lambda: compiled("product", dtype="float32", num_stages=1, block=64),
+        lambda: compiled("product"),
+    ),
+    "conversions": (lambda: measured("naive[float16"), lambda: measured("naive[float32")),
+    "pipeline-shallow": (lambda: measured(f"{PADDED}1"), lambda: measured(f"{PADDED}2")),
+    "pipeline-deep": (lambda: compiled("product", num_stages=5, block_K=64), lambda: compiled("product")),
+}
+"""By rule: a kernel with the fault, and one without."""
+
+
+def test_every_rule_is_tested_titled_and_documented() -> None:
+    text = (ROOT / "docs/diagnosis.md").read_text()
+    assert set(CASES) == set(RULES) == set(TITLES)
+    assert all(f"## {rule}\n" in text for rule in RULES)
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_fires_on_its_fault(rule: str) -> None:
+    found = findings(*CASES[rule][0]())
+    assert rule in found, f"found {list(found)}"
+    finding = found[rule]
+    assert finding.evidence
+    assert all(finding.evidence)
+    assert finding.advice
+    assert finding.gain is None or 0 <= finding.gain < 1
+    assert finding.file.endswith(".py")
+    assert finding.line is not None
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_is_silent_on_a_sound_kernel(rule: str) -> None:
+    assert rule not in findings(*CASES[rule][1]())
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "after"),
+    [
+        ("bank-conflicts", f"tiled[float32,{SINGLE}1", f"padded[float32,{SINGLE}1"),
+        ("bank-conflicts", f"{TILED}1", f"{PADDED}1"),
+        ("bank-conflicts", f"{TILED}2", f"{PADDED}2"),
+        ("pipeline-shallow", f"{TILED}1", f"{TILED}2"),
+        ("pipeline-shallow", f"{PADDED}1", f"{PADDED}2"),
+    ],
+)  # fmt: skip
+def test_promised_gains_are_near_what_an_h200_gained(rule: str, before: str, after: str) -> None:
+    (slow, ceilings), (fast, _) = measured(before), measured(after)
+    assert slow.timing is not None
+    assert fast.timing is not None
+    real = 1 - fast.timing.median_ns / slow.timing.median_ns
+    promised = findings(slow, ceilings)[rule].gain
+    assert promised == pytest.approx(real, abs=0.13)
+
+
+def test_the_worst_comes_first_and_names_the_compilers_own_suggestion() -> None:
+    case, ceilings = measured(f"{TILED}1")
+    first = diagnose_case(case, ceilings)[0]
+    assert first.rule == "bank-conflicts"
+    assert first.line == 43
+    assert first.evidence[0] == "8.39 M transactions where 1.05 M would do, 8.0× the ideal (measured)"
+    assert any(suggestion.text in first.advice for suggestion in case.suggestions)
+    gains = [finding.gain for finding in diagnose(recorded()) if finding.gain is not None]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_bounds_are_below_the_measured_time() -> None:
+    """A bound that a measurement beats would be no bound."""
+    for case in recorded().cases:
+        facts = facts_of(case, recorded().ceilings)
+        assert facts.measured
+        assert facts.bound is not None
+        assert facts.time_ns is not None
+        assert facts.bound < facts.time_ns
+
+
+def test_odd_cases_have_no_findings_and_no_errors() -> None:
+    for change in (
+        {"target": "cuda:sm_1"},
+        {"metadata": None},
+        {"metadata": {}},
+        {"operations": ()},
+        {"target": "cpu"},
+    ):
+        diagnose_case(make_case("matmul_tiled", "float16", "sm80", **change), make_run().ceilings)
+    nothing = make_case("matmul_tiled", "float16", "sm80", metadata={"flops": {"float16": 0}, "grid": [0]}, metrics=())
+    assert diagnose_case(nothing, ()) == []
+    nan = dataclasses.replace(make_case("matmul_tiled", "float16", "sm80").metrics[0], value=float("nan"))
+    inf = dataclasses.replace(nan, value=float("inf"), metric="global.sectors")
+    diagnose_case(make_case("matmul_tiled", "float16", "sm80", metrics=(nan, inf)), make_run().ceilings)

@@ -1,0 +1,63 @@
+"""Findings: the record, and how they are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tileprof.analyse.bounds import Facts
+
+SURE, LIKELY, PERHAPS = "sure", "likely", "perhaps"
+"""How sure a finding is: hardware measured it; a settled rule or model says so; an indication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault of one case, or what it is limited by.
+
+    ``gain`` is the share of the case's time that the change is estimated to save (None: no estimate), ``basis`` how that was
+    estimated.  ``evidence`` are figures in words, ``advice`` what to change.  ``operation``, ``file`` and ``line`` say where,
+    None for the kernel as a whole.
+    """
+
+    rule: str
+    case: str
+    target_name: str
+    title: str
+    evidence: tuple[str, ...]
+    advice: str
+    confidence: str
+    gain: float | None
+    basis: str
+    saved_ns: float | None = None
+    operation: int | None = None
+    file: str = ""
+    line: int | None = None
+
+
+def finding(
+    facts: Facts,
+    rule: str,
+    title: str,
+    evidence: Iterable[str],
+    advice: str,
+    confidence: str,
+    gain: float | None,
+    basis: str,
+    operation: int | None = None,
+) -> Finding:
+    """A finding on a case, at the place of an operation or of the kernel."""
+    operations = facts.case.operations
+    record = next((o for o in operations if o["id"] == operation), None) if operation is not None else None
+    where = (record or (operations[0] if operations else None) or {}).get("location") or {}
+    saved = gain * facts.time_ns if gain is not None and facts.time_ns is not None else None
+    return Finding(
+        rule, facts.case.id, facts.case.target_name, title, tuple(evidence), advice, confidence, gain, basis, saved,
+        operation if record is not None else None, str(where.get("file") or ""), where.get("line"),
+    )  # fmt: skip
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """By estimated gain, largest first; those without an estimate last; surer ones before others of equal gain."""
+    order = {SURE: 0, LIKELY: 1, PERHAPS: 2}
+    return sorted(findings, key=lambda f: (f.gain is None, -(f.gain or 0.0), order[f.confidence], f.rule, f.line or 0))
