@@ -42,7 +42,7 @@ def boxes(driver: Any) -> dict[str, tuple[float, float]]:
       const graph = document.getElementById("flame-graph"), whole = graph.getBoundingClientRect();
       return [...graph.querySelectorAll("[data-node]")].map((box) => {
         const place = box.getBoundingClientRect();
-        return [box.dataset.tip.split("\\n")[0], (place.left - whole.left) / whole.width, place.width / whole.width];
+        return [box.dataset.name, (place.left - whole.left) / whole.width, place.width / whole.width];
       });"""
     return {label: (left, width) for label, left, width in driver.execute_script(script)}
 
@@ -187,7 +187,7 @@ def test_search_marks_and_a_bad_expression_is_no_error(chromium: Any, address: s
 
     chromium.get(address)
     search = chromium.find_element(By.ID, "flame-search")
-    hits = "return [...document.querySelectorAll('#flame-graph .hit')].map((b) => b.dataset.tip.split('\\n')[0])"
+    hits = "return [...document.querySelectorAll('#flame-graph .hit')].map((b) => b.dataset.name)"
     search.send_keys("/^GEMM/")
     assert set(chromium.execute_script(hits)) == {"gemm A_shared, B_shared"}
     search.clear()

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import tilelang_min as tilelang
-from tileprof.analyse.figures import CaseFigures, Figure
+from tileprof.analyse.figures import CaseFigures, Figure, case_figures
 from tileprof.analyse.roofline import COMPUTE, compute_ceiling
 from tileprof.store.records import CaseResult, Ceiling
 
@@ -112,7 +112,7 @@ def facts_of(case: CaseResult, ceilings: Sequence[Ceiling]) -> Facts:
     own = [
         c for c in ceilings if c.target in (case.target, case.target_name) and math.isfinite(c.value) and c.value > 0
     ]
-    figures = CaseFigures(case)
+    figures = case_figures(case)
     device = _device(target, own)
     compute = _compute(case, own)
     bounds = _bounds(case, figures, target, device, own, compute)

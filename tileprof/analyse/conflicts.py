@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tileprof.analyse.figures import UNATTRIBUTED, CaseFigures, Figure, total
+from tileprof.analyse.figures import UNATTRIBUTED, CaseFigures, Figure, case_figures, total
 from tileprof.store.records import CaseResult
 
 METRICS = {
@@ -78,7 +78,7 @@ class ConflictRow:
 
 def conflict_rows(case: CaseResult) -> list[ConflictRow]:
     """All shared-memory accesses of a case, by operation in source order."""
-    figures = CaseFigures(case)
+    figures = case_figures(case)
     known = {operation["id"]: operation for operation in case.operations}
     touched = sorted(
         {

@@ -17,6 +17,8 @@ from tileprof.store.records import CaseResult, Metric, Provenance, Timing
 UNATTRIBUTED = "unattributed"
 """Access of rows that hold what belongs to no operation."""
 
+_KEPT = "_figures"
+
 Key = tuple[str, str, int | None, str | None, str | None]
 
 
@@ -97,6 +99,15 @@ class CaseFigures:
         """Figures of an operation by (buffer, access)."""
         keys = self._by_operation.get((metric, kind, operation), ())
         return {(key[3], key[4]): self._figures[key] for key in keys}
+
+
+def case_figures(case: CaseResult) -> CaseFigures:
+    """The figures of a case, made once and kept with it: every view of a report asks for them."""
+    found: CaseFigures | None = case.__dict__.get(_KEPT)
+    if found is None:
+        found = CaseFigures(case)
+        object.__setattr__(case, _KEPT, found)  # no field: it is not compared, copied or stored
+    return found
 
 
 def _over_launches(rows: list[Metric]) -> Figure:

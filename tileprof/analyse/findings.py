@@ -50,6 +50,8 @@ def finding(
     operations = facts.case.operations
     record = next((o for o in operations if o["id"] == operation), None) if operation is not None else None
     where = (record or (operations[0] if operations else None) or {}).get("location") or {}
+    if gain == 0 and not facts.measured:
+        gain = None  # the prediction has another limit; that is no estimate of this one
     saved = gain * facts.time_ns if gain is not None and facts.time_ns is not None else None
     return Finding(
         rule, facts.case.id, facts.case.target_name, title, tuple(evidence), advice, confidence, gain, basis, saved,

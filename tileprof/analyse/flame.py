@@ -7,19 +7,22 @@ weight None, which is not the same as 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tileprof.analyse.figures import (
     CaseFigures,
     Figure,
+    case_figures,
     listing_provenance,
     static_instructions,
     timing_provenance,
     total,
 )
 from tileprof.analyse.labels import targets, variant_labels
-from tileprof.store.records import CaseResult, Run
+from tileprof.metrics.catalogue import INSTRUCTION_CLASSES, STALL_REASONS
+from tileprof.store.records import CaseResult, Provenance, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Mode:
 
 MODES = (
     Mode("time", "Time", "time.ns", "measured", "ns", "median of unprofiled launches"),
+    Mode("cycles", "Cycles", "cycles.elapsed", "measured", "cycles", "clock reads around operations in an instrumented build"),
     Mode("executed_measured", "Executed instructions", "executed.instructions", "measured", "instructions",
          "machine instructions issued by warps"),
     Mode("executed", "Executed instructions", "executed.instructions", "simulated", "instructions",
@@ -44,6 +48,11 @@ MODES = (
          "passes that shared-memory accesses took"),
     Mode("transactions", "Shared transactions", "shared.transactions", "simulated", "transactions",
          "passes that shared-memory accesses take by the bank rules"),
+    Mode("conflicts_measured", "Bank conflicts", "shared.conflicts", "measured", "transactions",
+         "passes above the ideal that shared-memory accesses took"),
+    Mode("conflicts", "Bank conflicts", "shared.conflicts", "simulated", "transactions",
+         "passes above the ideal that shared-memory accesses take by the bank rules"),
+    Mode("bytes", "Global bytes", "global.bytes", "simulated", "bytes", "bytes that global accesses ask for"),
     Mode("sectors", "Global sectors", "global.sectors", "simulated", "sectors", "32-byte sectors that global accesses touch"),
     Mode("samples", "Warp samples", "stall.samples", "measured", "samples", "samples of warps, whatever they waited for"),
     Mode("static", "Static instructions", "instructions", "static", "instructions", "instructions in the binary"),
@@ -137,10 +146,52 @@ def case_node(case: CaseResult, label: str) -> Node:
         if node is not root:
             parent = root if above is None else nodes.get(above, root)
             (root if parent is node else parent).children.append(node)
-    figures, static = CaseFigures(case), static_instructions(case)
+    figures, static = case_figures(case), static_instructions(case)
     for mode in MODES:
         _weigh(root, _own_figures(case, figures, static, mode), _whole_figure(case, figures, mode), mode)
+    _add_classes(nodes, static, listing_provenance(case))
+    _add_stalls(nodes, figures)
     return root
+
+
+def _add_classes(nodes: dict[int, Node], static: dict[int | None, dict[str, int]], provenance: Provenance) -> None:
+    """Below an operation its instruction classes, by static count."""
+    for operation, classes in static.items():
+        node = nodes.get(operation) if operation is not None else None
+        if node is None or node.children or len(classes) < 2:
+            continue  # a loop or kernel shows what it encloses
+        for name, count in sorted(classes.items(), key=lambda item: -item[1]):
+            leaf = Node(name.replace("_", " "), "class", INSTRUCTION_CLASSES.get(name, ""), case=node.case)
+            leaf.figures["static"] = Figure(count, "instructions", provenance)
+            node.children.append(leaf)
+
+
+def _add_stalls(nodes: dict[int, Node], figures: CaseFigures) -> None:
+    """Below an operation the reasons for which its warps waited, by samples."""
+    leaves = {operation for operation, node in nodes.items() if all(child.kind == "class" for child in node.children)}
+    for reason, meaning in STALL_REASONS.items():
+        metric = f"stall.{reason}"
+        for operation in figures.operations_with(metric, "measured"):
+            node, figure = nodes.get(operation), figures.of_operation(metric, "measured", operation)
+            if node is None or operation not in leaves or figure is None or figure.value <= 0:
+                continue
+            leaf = Node(reason.replace("_", " "), "stall", meaning, case=node.case)
+            leaf.figures["samples"] = figure
+            node.children.append(leaf)
+
+
+def paths(tree: FlameTree, mode: Mode) -> Iterator[tuple[list[Node], float]]:
+    """Every node that accounts for something itself, as its path from the root and that weight.
+
+    Nodes whose children account for more than they have count as nothing themselves.
+    """
+    stack: list[list[Node]] = [[tree.root]]
+    while stack:
+        path = stack.pop()
+        own = path[-1].own(mode.id)
+        if own is not None and math.isfinite(own) and own > 0:
+            yield path, own
+        stack.extend([*path, child] for child in reversed(path[-1].children) if child.weight(mode.id))
 
 
 def _own_figures(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tileprof.analyse.figures import CaseFigures, Figure, listing_provenance, static_instructions, total
+from tileprof.analyse.figures import Figure, case_figures, listing_provenance, static_instructions, total
 from tileprof.store.records import CaseResult
 
 
@@ -51,7 +51,7 @@ class LineFigures:
 
 def line_figures(case: CaseResult) -> list[LineFigures]:
     """All lines of a case that hold an operation, in the order of file and line."""
-    figures, static, provenance = CaseFigures(case), static_instructions(case), listing_provenance(case)
+    figures, static, provenance = case_figures(case), static_instructions(case), listing_provenance(case)
     places: dict[tuple[str, int], list[tuple[int, str]]] = {}
     for operation in case.operations:
         place = (operation["location"]["file"], operation["location"]["line"])

@@ -2,7 +2,8 @@
 
 The model is the classic one (Williams, Waterman, Patterson 2009) at the level of device memory:
 ``attainable = min(peak, intensity * bandwidth)`` with ``intensity = useful FLOPs / least bytes``, where the least bytes move
-every operand once.  Caches and executed FLOPs are not modelled here.
+every operand once.  A case also has a point at every other level whose traffic is known (Yang, Kurth, Williams 2019): the same
+work over the bytes that this level moved, measured or simulated.  FLOPs are useful ones, not executed ones.
 """
 
 from __future__ import annotations
@@ -12,11 +13,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tileprof.analyse.figures import CaseFigures
+from tileprof.analyse.figures import case_figures
 from tileprof.store.records import CaseResult, Ceiling, Provenance, Run
 
 BANDWIDTH = "dram.bytes_per_s"
 COMPUTE = "flops_per_s"
+
+
+LEVELS = {
+    "dram": ("dram.bytes_per_s", (("dram.read_bytes", 1.0), ("dram.write_bytes", 1.0))),
+    "l2": ("l2.bytes_per_s", (("l2.bytes", 1.0),)),
+    "l1": ("l1.bytes_per_s", (("l1.bytes", 1.0),)),
+    "shared": ("shared.bytes_per_s", (("shared.transactions", 128.0),)),
+}
+"""Level -> the quantity of its ceiling, and the metrics that add up to its traffic with the bytes of one unit of each.
+
+A shared-memory transaction takes the banks for a clock, 32 banks of 4 bytes, whatever part of them is used.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPoint:
+    """Traffic of one level of the memory hierarchy: ``moved`` bytes, ``intensity`` in FLOP/byte at this level.
+
+    ``kind`` is where the traffic comes from; ``share`` is of the level's bandwidth, where time and ceiling are known.
+    """
+
+    level: str
+    moved: float
+    intensity: float
+    kind: str
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +68,7 @@ class Point:
     compute: Ceiling | None
     dram_bytes: float | None = None
     dram_intensity: float | None = None
+    levels: tuple[LevelPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +92,8 @@ class Ridge:
 class Roofline:
     """Everything about one target of a run.
 
-    ``peaks`` are those that a case is held to (all, where no case is held to one); the rest is among ``other_ceilings``.
+    ``peaks`` are those that a case is held to (all, where no case is held to one); ``level_bandwidths`` those of levels above
+    device memory at which a case has a point; the rest is among ``other_ceilings``.
     """
 
     target_name: str
@@ -75,6 +104,7 @@ class Roofline:
     ridges: tuple[Ridge, ...]
     points: tuple[Point, ...]
     unplotted: tuple[Unplotted, ...]
+    level_bandwidths: tuple[Ceiling, ...] = ()
 
 
 def rooflines(run: Run) -> list[Roofline]:
@@ -92,16 +122,19 @@ def roofline(run: Run, target_name: str, target: str) -> Roofline:
     unplotted: list[Unplotted] = []
     for case in run.cases:
         if case.target_name == target_name:
-            found = point(case, bandwidths, peaks)
+            found = point(case, bandwidths, peaks, ceilings)
             if isinstance(found, Point):
                 points.append(found)
             else:
                 unplotted.append(found)
     used = [point.compute for point in points if point.compute is not None]
     drawn = tuple(peak for peak in peaks if peak in used) or peaks
-    others = tuple(c for c in ceilings if c not in bandwidths and c not in drawn)
+    seen = {LEVELS[level.level][0] for point in points for level in point.levels}
+    above = tuple(c for c in ceilings if c.quantity in seen and c.quantity != BANDWIDTH)
+    others = tuple(c for c in ceilings if c not in bandwidths and c not in drawn and c not in above)
     ridges = tuple(Ridge(b, p, ridge_intensity(b.value, p.value)) for b in bandwidths for p in drawn)
-    return Roofline(target_name, target, bandwidths, drawn, others, ridges, tuple(points), tuple(unplotted))
+    ridges += tuple(Ridge(b, p, ridge_intensity(b.value, p.value)) for b in above for p in drawn)
+    return Roofline(target_name, target, bandwidths, drawn, others, ridges, tuple(points), tuple(unplotted), above)
 
 
 def ridge_intensity(bytes_per_s: float, flops_per_s: float) -> float:
@@ -114,7 +147,27 @@ def attainable(intensity: float, bytes_per_s: float, flops_per_s: float) -> floa
     return min(flops_per_s, intensity * bytes_per_s)
 
 
-def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceiling]) -> Point | Unplotted:
+def level_points(
+    case: CaseResult, flops: float, time_ns: float | None, ceilings: Sequence[Ceiling]
+) -> list[LevelPoint]:
+    """The points of a case at each level whose traffic is known, measured before simulated; device memory first."""
+    figures, found = case_figures(case), []
+    for level, (quantity, parts) in LEVELS.items():
+        for kind in ("measured", "simulated"):
+            values = [figures.of_case(metric, kind) for metric, _ in parts]
+            moved = sum(figure.value * size for figure, (_, size) in zip(values, parts) if figure is not None)
+            if any(figure is None for figure in values) or not _positive(moved):
+                continue
+            ceiling = _preferred([c for c in ceilings if c.quantity == quantity])
+            share = moved / (ceiling.value * time_ns / 1e9) if ceiling is not None and time_ns else None
+            found.append(LevelPoint(level, moved, flops / moved, kind, share))
+            break
+    return found
+
+
+def point(
+    case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceiling], ceilings: Sequence[Ceiling] = ()
+) -> Point | Unplotted:
     """The place of a case, or the reason why it has none."""
     metadata = case.metadata
     if not metadata:
@@ -157,6 +210,7 @@ def point(case: CaseResult, bandwidths: Sequence[Ceiling], peaks: Sequence[Ceili
         compute=compute,
         dram_bytes=dram,
         dram_intensity=flops / dram if dram else None,
+        levels=tuple(level_points(case, flops, time_ns, ceilings)),
     )
 
 
@@ -202,7 +256,7 @@ def _preferred(ceilings: Sequence[Ceiling]) -> Ceiling | None:
 
 
 def _dram_bytes(case: CaseResult) -> float | None:
-    figures = CaseFigures(case)
+    figures = case_figures(case)
     read = figures.of_case("dram.read_bytes", "measured")
     write = figures.of_case("dram.write_bytes", "measured")
     if read is None or write is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tileprof.analyse import gate
-from tileprof.analyse.figures import CaseFigures, Figure
+from tileprof.analyse.figures import CaseFigures, Figure, case_figures
 from tileprof.metrics import METRICS
 from tileprof.store.baselines import (
     COUNTED,
@@ -140,7 +140,7 @@ def _status(case: CaseResult) -> Verdict:
 
 def _limits(case: CaseResult) -> list[Verdict]:
     """The workload's ``min`` and ``max``, held against the measured figure, else the static, else the simulated one."""
-    figures, found = CaseFigures(case), []
+    figures, found = case_figures(case), []
     for metric, limits in case.checks.items():
         wanted = {word: limits[word] for word in ("min", "max") if limits.get(word) is not None}
         if not wanted:

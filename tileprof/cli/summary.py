@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tileprof.analyse.figures import CaseFigures, Figure
+from tileprof.analyse.figures import CaseFigures, Figure, case_figures
 from tileprof.report import numbers
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
@@ -44,7 +44,7 @@ def _table(run: Run) -> Table:
 
 
 def _row(case: CaseResult) -> list[Text]:
-    figures = CaseFigures(case)
+    figures = case_figures(case)
     status = Text(STATUS_WORDS.get(case.status, case.status), style=_STYLES.get(case.status, "red"))
     time = case.timing.median_ns if case.timing is not None and case.timing.samples_ns else None
     shared = _sum(figures, "shared.static_bytes", "shared.dynamic_bytes")

@@ -12,6 +12,9 @@ from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
 from tileprof.report.words import ACCESSES, Words, words
 from tileprof.store.records import Provenance, Run, Suggestion
 
+MOST_CASES = 24
+"""Cases of a target that are shown, those with most conflicts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConflictLine:
@@ -61,6 +64,7 @@ class ConflictTarget:
     without: tuple[str, ...]
     measured: bool
     open_rules: bool
+    hidden: int = 0
 
 
 def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[ConflictTarget]:
@@ -68,10 +72,13 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
     found = []
     for name, target in targets(run.cases).items():
         cases, without = [], []
+        own = {case.id: conflict_rows(case) for case in run.cases if case.target_name == name}
+        worst = set(sorted(own, key=lambda id: -_weight(own[id]))[:MOST_CASES])
+        hidden = sum(bool(rows) for id, rows in own.items() if id not in worst)
         for case in run.cases:
-            if case.target_name != name:
+            if case.id not in worst or case.target_name != name:
                 continue
-            rows = conflict_rows(case)
+            rows = own[case.id]
             if rows:
                 lines = tuple(
                     _line(row, provenances, index == 0 or rows[index - 1].operation != row.operation)
@@ -93,9 +100,18 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
                 tuple(without),
                 any(not line.measured.absent for line in every),
                 any(line.rule == "open" for line in every),
+                hidden,
             )
         )
     return found
+
+
+def _weight(rows: list[ConflictRow]) -> float:
+    """All conflicts of a case; cases without accesses come last."""
+    sides = [
+        side.conflicts.value for row in rows for side in (row.simulated, row.measured) if side.conflicts is not None
+    ]
+    return sum(value for value in sides if value == value) + bool(rows)
 
 
 def _verdict(rows: list[ConflictRow], provenances: ProvenanceTable) -> Cell:

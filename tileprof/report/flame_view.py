@@ -1,12 +1,14 @@
 """The flame trees as compact columns for the page's script, and as rows for readers without it.
 
 Columns, because a tree written as nested objects repeats every key: strings are interned once, nodes are parallel arrays in
-depth-first order, a child names its parent by index.
+depth-first order, a child names its parent by index, and what cases have in common is written once.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +47,16 @@ class FlameRow:
 
 @dataclass(frozen=True, slots=True)
 class FlameTable:
-    """All nodes of a target.  ``headings`` are (label, provenance number shared by the whole column, if it is shared)."""
+    """Nodes of a target, and how many are ``left_out``.
+
+    ``headings`` are (label, provenance number shared by the whole column, if it is shared).
+    """
 
     target_name: str
     modes: tuple[Mode, ...]
     headings: tuple[tuple[str, int | None], ...]
     rows: tuple[FlameRow, ...]
+    left_out: int = 0
 
 
 def mode_label(mode: Mode, target: str) -> str:
@@ -61,12 +67,15 @@ def mode_label(mode: Mode, target: str) -> str:
     return mode.label
 
 
-def flame_columns(tree: FlameTree, strings: Strings, provenances: ProvenanceTable) -> dict[str, Any]:
-    """One tree as JSON: ``modes`` and, for each node in depth-first order, its columns.
+def flame_data(tree: FlameTree, strings: Strings, provenances: ProvenanceTable) -> dict[str, Any]:
+    """One tree as JSON.
 
-    ``w`` holds a list of weights for each mode (null: not known), ``p`` the number of their provenance.
+    Cases of one kernel have one shape: names, kinds, places and parents in depth-first order, and for each mode the nodes that have
+    a figure.  A shape is written once; a case is its label, the number of its shape and its figures alone, in the order of those
+    nodes.  ``p`` holds provenance numbers the same way, one number where all nodes have the same.
     """
-    nodes, parents = _depth_first(tree.root)
+    shapes: dict[str, int] = {}
+    cases = [_case_data(node, tree.modes, strings, provenances, shapes) for node in tree.root.children]
     return {
         "target": tree.target_name,
         "arch": tree.target,
@@ -74,33 +83,66 @@ def flame_columns(tree: FlameTree, strings: Strings, provenances: ProvenanceTabl
             {"id": m.id, "label": mode_label(m, tree.target), "kind": m.kind, "unit": m.unit, "about": m.explanation}
             for m in tree.modes
         ],
-        "name": [strings.number(node.name) for node in nodes],
-        "kind": [strings.number(node.kind) for node in nodes],
-        "detail": [strings.number(node.detail) for node in nodes],
-        "file": [strings.number(node.file) for node in nodes],
-        "line": [node.line for node in nodes],
-        "parent": parents,
-        "w": [[_finite(node.weight(mode.id)) for node in nodes] for mode in tree.modes],
-        "p": [_provenances(nodes, mode, provenances) for mode in tree.modes],
-        "flag": [
-            {
-                index: node.figures[m.id].flag
-                for index, node in enumerate(nodes)
-                if m.id in node.figures and node.figures[m.id].flag
-            }
-            for m in tree.modes
-        ],
+        "root": [strings.number(tree.root.name), strings.number(tree.root.detail)],
+        "w": [_finite(tree.root.weight(mode.id)) for mode in tree.modes],
+        "p": [_number(tree.root, mode, provenances) for mode in tree.modes],
+        "shapes": [json.loads(text) for text in shapes],
+        "cases": cases,
     }
 
 
+def _case_data(
+    case: Node, modes: Sequence[Mode], strings: Strings, provenances: ProvenanceTable, shapes: dict[str, int]
+) -> list[Any]:
+    """[label, detail, shape, figures by mode, provenance by mode, flags] of a case; its shape is added where it is new."""
+    nodes, parents = _depth_first(case)
+    having = [[i for i, node in enumerate(nodes) if _finite(node.weight(mode.id)) is not None] for mode in modes]
+    rest = nodes[1:]
+    shape = {
+        "n": [strings.number(node.name) for node in rest],
+        "k": [strings.number(node.kind) for node in nodes],
+        "d": [strings.number(node.detail) for node in rest],
+        "f": [strings.number(node.file) for node in nodes],
+        "l": [node.line for node in nodes],
+        "q": parents[1:],
+        "h": having,
+    }
+    number = shapes.setdefault(json.dumps(shape, separators=(",", ":")), len(shapes))
+    figures = [[_finite(nodes[i].weight(mode.id)) for i in places] for mode, places in zip(modes, having)]
+    sources = []
+    for mode, places in zip(modes, having):
+        column = [_number(nodes[i], mode, provenances) for i in places]
+        sources.append(column[0] if len(set(column)) == 1 else column or 0)
+    flags = [
+        [m, i, nodes[i].figures[mode.id].flag]
+        for m, (mode, places) in enumerate(zip(modes, having))
+        for i in places
+        if nodes[i].figures[mode.id].flag
+    ]
+    return [strings.number(case.name), strings.number(case.detail), number, figures, sources, flags]
+
+
+def _number(node: Node, mode: Mode, provenances: ProvenanceTable) -> int:
+    figure = node.figures.get(mode.id)
+    return 0 if figure is None else provenances.number(figure.provenance)
+
+
+MOST_ROWS = 250
+"""Rows of the table of a target, before only its cases are listed, and of those the first."""
+
+
 def flame_table(tree: FlameTree, provenances: ProvenanceTable) -> FlameTable:
-    """The same numbers as rows."""
-    columns = [_provenances(list(tree.root.walk()), mode, provenances) for mode in tree.modes]
+    """The same numbers as rows, instruction classes and stall reasons left out; of a large tree its cases only."""
+    listed = [node for node in tree.root.walk() if node.kind not in ("class", "stall")]
+    deepest = 99 if len(listed) <= MOST_ROWS else 1
+    columns = [_provenances(listed[:MOST_ROWS] if deepest == 1 else listed, mode, provenances) for mode in tree.modes]
     shared = [column if isinstance(column, int) else None for column in columns]
-    rows = []
+    rows: list[FlameRow] = []
     stack: list[tuple[Node, int]] = [(tree.root, 0)]
-    while stack:
+    while stack and len(rows) <= MOST_ROWS:
         node, depth = stack.pop()
+        if node.kind in ("class", "stall"):
+            continue
         cells = []
         for mode, common in zip(tree.modes, shared):
             figure = node.figures.get(mode.id)
@@ -113,9 +155,10 @@ def flame_table(tree: FlameTree, provenances: ProvenanceTable) -> FlameTable:
             cells.append(Cell(text, doubt, source, mark="flagged" if doubt else ""))
         place = f":{node.line}" if node.line is not None else ""
         rows.append(FlameRow(depth, node.name, node.kind, place, tuple(cells)))
-        stack.extend((child, depth + 1) for child in reversed(node.children))
+        if depth < deepest:
+            stack.extend((child, depth + 1) for child in reversed(node.children))
     headings = tuple((mode_label(mode, tree.target).lower(), common) for mode, common in zip(tree.modes, shared))
-    return FlameTable(tree.target_name, tree.modes, headings, tuple(rows))
+    return FlameTable(tree.target_name, tree.modes, headings, tuple(rows), len(listed) - len(rows))
 
 
 def _depth_first(root: Node) -> tuple[list[Node], list[int]]:

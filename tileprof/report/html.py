@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,22 +19,28 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tileprof.analyse.diagnosis import diagnose
+from tileprof.analyse.findings import Finding
 from tileprof.analyse.flame import MODES, flame_trees
 from tileprof.analyse.labels import variant_labels
-from tileprof.analyse.roofline import rooflines
-from tileprof.report import flame_view, numbers, overview, roofline_view, words
+from tileprof.analyse.roofline import LEVELS, rooflines
+from tileprof.report import cases_view, findings_view, flame_view, numbers, overview, roofline_view, words
 from tileprof.report.cells import ProvenanceTable
 from tileprof.report.conflict_view import conflict_targets
+from tileprof.report.roofline_axes import LEVEL_WORDS
 from tileprof.report.source_view import source_files
 from tileprof.report.text import breakable, shorten
 from tileprof.report.variants_view import variant_tables
 from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
+SCRIPTS = ("core.js", "flame.js", "source.js", "cases.js")
+"""The page's scripts in their order; each but the first takes what it needs from the first."""
+
 __all__ = ["render", "write"]
 
 
-def render(run: Run) -> str:
+def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
     """The whole page as text.  Raises nothing for odd data: what cannot be shown is said in its place."""
     provenances = ProvenanceTable()
     labels = variant_labels(run.cases)
@@ -42,7 +48,7 @@ def render(run: Run) -> str:
     points = {point.case.id: point for roof in roofs for point in roof.points}
     trees = flame_trees(run)
     strings = flame_view.Strings()
-    flame_data = [flame_view.flame_columns(tree, strings, provenances) for tree in trees]
+    flame_data = [flame_view.flame_data(tree, strings, provenances) for tree in trees]
     sources = source_files(run, labels, provenances)
     matrix_targets, matrix_rows = overview.matrix(run, labels, points, provenances)
     values: dict[str, Any] = {
@@ -57,13 +63,15 @@ def render(run: Run) -> str:
         "case_rows": overview.case_rows(run, labels, provenances),
         "failures": overview.failures(run, labels),
         "notes": overview.notes(run, labels),
+        "findings": findings_view.view(diagnose(run) if findings is None else findings, labels),
         "roofs": [
             {
                 "roofline": roof,
                 "figure": roofline_view.roof_figure(roof, labels),
                 "rows": roofline_view.roof_rows(roof, labels, provenances),
                 "source": roofline_view.roof_source(roof),
-                "dram": any(point.dram_intensity is not None for point in roof.points),
+                "levels": roofline_view.known_levels(roof),
+                "hidden": max(0, len(roof.points) - roofline_view.MOST_ROWS),
                 "others": [
                     provenances.cell(
                         numbers.si(c.value, "FLOP/s" if c.unit_class else "B/s"), c.provenance, numbers.count(c.value)
@@ -81,20 +89,23 @@ def render(run: Run) -> str:
         "machine": flatten(run.machine),
         "provenance_words": words.PROVENANCE_WORDS,
         "words": words.words,
+        "level_words": LEVEL_WORDS,
+        "all_levels": list(LEVELS),
     }
     # Last: everything above has given out its provenance numbers.
     values["provenances"] = provenances.rows()
     data = {
-        "strings": strings.all(),
         "provenances": [
             [shorten(text, 200) for text in (p.kind, p.tool, p.version, p.detail)] for _, p in provenances.rows()
         ],
         "kinds": list(PROVENANCES),
         "modes": [mode.id for mode in values["flame_modes"]],
+        "cases": cases_view.cases_data(run, points, strings) if len(run.cases) > 1 else None,
         "flame": flame_data,
         "sources": [file.data for file in sources],
     }
-    style, theme, script = _asset("report.css"), _asset("theme.js"), _asset("report.js")
+    data["strings"] = strings.all()  # after everything that gives them out
+    style, theme, script = _asset("report.css"), _asset("theme.js"), "\n".join(map(_asset, SCRIPTS))
     values |= {
         "style": Markup(style),
         "theme_script": Markup(theme),

@@ -13,6 +13,9 @@ from tileprof.analyse.roofline import Roofline
 from tileprof.report import numbers
 from tileprof.store.records import Ceiling
 
+LEVEL_WORDS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared"}
+"""Levels of memory as they are written on lines and in tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axes:
@@ -51,6 +54,7 @@ def axes(roofline: Roofline) -> Axes | None:
     if not roofline.points:
         return None
     xs = [point.intensity for point in roofline.points] + [ridge.intensity for ridge in roofline.ridges]
+    xs += [level.intensity for point in roofline.points for level in point.levels]
     ys = [mark.y for mark in marks(roofline)] + [peak.value for peak in roofline.peaks]
     if not ys:
         return None
@@ -101,9 +105,7 @@ def peak_label(line: PeakLine, short: bool = False) -> str:
 def bandwidth_label(ceiling: Ceiling) -> str:
     """``DRAM  13.8 GB/s · measured``."""
     level = ceiling.quantity.partition(".")[0]
-    return (
-        f"{level.upper() if level == 'dram' else level}  {numbers.si(ceiling.value, 'B/s')} · {ceiling.provenance.kind}"
-    )
+    return f"{LEVEL_WORDS.get(level, level)}  {numbers.si(ceiling.value, 'B/s')} · {ceiling.provenance.kind}"
 
 
 def machine_of(ceilings: Sequence[Ceiling]) -> str:

@@ -24,6 +24,9 @@ FORMATS = ("png", "svg", "pdf")
 """File endings that can be written."""
 
 COLOURS = {"measured": "#00609c", "datasheet": "#a12e6a", "derived": "#865400", "label": "#151a21"}
+LEVEL_MARKS = {"dram": ("s", "#00609c"), "l2": ("^", "#2f9bb3"), "l1": ("v", "#0a7547"), "shared": ("D", "#7d5bd0")}
+"""Shape and colour of a case's place at a level of memory."""
+
 _GREY = "#56616f"
 _GRID = {"major": ("#d5dae1", 0.7), "minor": ("#eceff3", 0.5)}
 _POINTS_A_PIXEL = 0.72  # at 100 pixels an inch
@@ -87,6 +90,10 @@ def _key(roof: Roofline, labels: dict[str, str]) -> list[str]:
     lines = [
         "filled dot: achieved, from measured time. hollow diamond: predicted, attainable at this intensity, not run"
     ]
+    if roof.level_bandwidths:
+        lines.append(
+            "square, triangles, small diamond: the same work over the bytes of DRAM, L2 (up), L1 (down) and shared memory"
+        )
     return lines + textwrap.wrap(names, 130)[:3]
 
 
@@ -123,7 +130,22 @@ def _lines(area: Any, figure: RoofFigure) -> None:
 
 
 def _marks(area: Any, figure: RoofFigure) -> None:
+    if figure.dots:
+        area.plot(
+            [x for x, _ in figure.dots],
+            [y for _, y in figure.dots],
+            ".",
+            color=COLOURS["measured"],
+            alpha=0.4,
+            zorder=3,
+        )
     for mark in figure.marks:
+        if mark.levels:
+            places = [mark.x, *(level.x for level in mark.levels)]
+            area.plot([min(places), max(places)], [mark.y] * 2, color=_GREY, linewidth=0.7, alpha=0.7, zorder=3)
+        for level in mark.levels:
+            shape, colour = LEVEL_MARKS[level.level]
+            area.plot([level.x], [level.y], shape, mfc=colour, mec="white", ms=5.5, mew=0.7, zorder=4)
         if mark.measured:
             if mark.roof_y is not None:
                 area.plot([mark.x] * 2, [mark.y, mark.roof_y], color=_GREY, linestyle=":", linewidth=0.8, zorder=2)

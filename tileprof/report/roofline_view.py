@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 from tileprof.analyse.figures import timing_provenance
-from tileprof.analyse.roofline import Point, Roofline, ceiling_provenance
+from tileprof.analyse.roofline import LEVELS, LevelPoint, Point, Roofline, ceiling_provenance
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
 from tileprof.report.placement import Box, Candidate, Layout, Segment, text_width
 from tileprof.report.roofline_axes import (
+    LEVEL_WORDS,
     Axes,
     Mark,
     PeakLine,
@@ -31,6 +32,10 @@ LEFT, RIGHT, TOP, BOTTOM = 84.0, 16.0, 16.0, 50.0
 FONT = 11.5
 BOLD = 1.1  # how much wider the labels of ceilings are set
 LONGEST_LABEL = 34
+MOST_ROWS = 60
+MOST_MARKS = 150
+"""Marks that can be pointed at, those that take the most time; the rest are dots."""
+
 MOST_LABELS = 40
 """Marks that get a label; of more, those that take the most time do, and the table tells the rest."""
 
@@ -59,6 +64,16 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelShape:
+    """The mark's place at another level of memory, joined to it by a tie-line; ``level`` is a CSS class."""
+
+    x: float
+    y: float
+    level: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class MarkShape:
     """A mark with its label and what a reader learns on hover or focus."""
 
@@ -70,6 +85,7 @@ class MarkShape:
     leader: Line | None
     roof_y: float | None
     floor_y: float
+    levels: tuple[LevelShape, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,7 @@ class RoofFigure:
     ridges: tuple[tuple[float, float, str], ...]
     marks: tuple[MarkShape, ...]
     description: str
+    dots: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +140,19 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
     paper = _Paper(ranges)
     layout = Layout(paper.plot)
     places = marks(roofline)
+    dots: tuple[tuple[float, float], ...] = ()
+    if len(places) > MOST_MARKS:
+        slowest = sorted(places, key=lambda mark: -(roofline.points[mark.indices[0]].time_ns or 0.0))
+        dots = tuple((paper.x(mark.x), paper.y(mark.y)) for mark in slowest[MOST_MARKS:])
+        places = slowest[:MOST_MARKS]
     labelled = _labelled(roofline, places)
-    for mark in places if labelled else ():
+    for mark in places:
         x, y = paper.x(mark.x), paper.y(mark.y)
         layout.block([Box(x - 7, y - 7, x + 7, y + 7)])
+        others = [paper.x(level.intensity) for level in _levels_of(roofline, mark)]
+        layout.block([Box(at - 5, y - 5, at + 5, y + 5) for at in others])
+        if others:
+            layout.lines.append(Segment(min(x, *others), y, max(x, *others), y, 8))
         roof = roofline.points[mark.indices[0]].attainable if mark.measured else None
         end = paper.plot.bottom if not mark.measured else (paper.y(roof) if roof is not None else y)
         layout.lines.append(Segment(x, y, x, end, 6))
@@ -135,13 +161,14 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
         _shape(roofline, mark, paper, layout, mark_names(roofline, mark, labels), mark in labelled) for mark in places
     )
     grid, ticks = _grid(paper)
-    # A ridge belongs to a roof; the preferred bandwidth's are enough.
-    first = roofline.bandwidths[:1]
+    # A ridge belongs to a roof; of several bandwidths of one level the preferred one's are enough.
+    first = (*roofline.bandwidths[:1], *roofline.level_bandwidths)
     ridges = tuple(
         (
             paper.x(r.intensity),
             paper.y(r.compute.value),
-            f"ridge of {r.compute.unit_class}: {numbers.intensity(r.intensity)} FLOP/byte",
+            f"ridge of {r.compute.unit_class} and {LEVEL_WORDS.get(r.bandwidth.quantity.partition('.')[0], '')}: "
+            f"{numbers.intensity(r.intensity)} FLOP/byte",
         )
         for r in roofline.ridges
         if r.bandwidth in first
@@ -151,15 +178,13 @@ def roof_figure(roofline: Roofline, labels: dict[str, str]) -> RoofFigure | None
         f"Roofline of {roofline.target_name}: {len(roofline.points)} cases, {measured} measured, "
         f"{len(roofline.points) - measured} predicted. The table below holds the same numbers."
     )
-    return RoofFigure(WIDTH, HEIGHT, paper.plot, grid, lines, texts + ticks, ridges, shapes, description)
+    return RoofFigure(WIDTH, HEIGHT, paper.plot, grid, lines, texts + ticks, ridges, shapes, description, dots)
 
 
 def _labelled(roofline: Roofline, places: list[Mark]) -> set[Mark]:
-    """The marks that get a label; none where there are so many that labels would only hide them."""
-    if len(places) > 10 * MOST_LABELS:
-        return set()
+    """The marks that get a label: those that take most time; fewer where there are many, or labels would only hide them."""
     slowest = sorted(places, key=lambda mark: -(roofline.points[mark.indices[0]].time_ns or 0.0))
-    return set(slowest[:MOST_LABELS])
+    return set(slowest[: MOST_LABELS if len(places) < MOST_MARKS else MOST_LABELS // 4])
 
 
 def _grid(paper: _Paper) -> tuple[tuple[Line, ...], tuple[Text, ...]]:
@@ -192,14 +217,15 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
     plot, ranges = paper.plot, paper.ranges
     peaks = peak_lines(roofline)
     highest = max((line.value for line in peaks), default=ranges.y1)
-    widest = max((c.value for c in roofline.bandwidths), default=None)
+    slanted = (*roofline.bandwidths, *roofline.level_bandwidths)
+    widest = max((c.value for c in slanted), default=None)
     lines: list[Line] = []
     for peak in peaks:
         start = max(ranges.x0, peak.value / widest) if widest else ranges.x0
         y = paper.y(peak.value)
         lines.append(Line(paper.x(start), y, plot.right, y, f"roof {peak.kind}"))
     slopes: list[Line | None] = []
-    for ceiling in roofline.bandwidths:
+    for ceiling in slanted:
         start = max(ranges.x0, ranges.y0 / ceiling.value)
         end = min(ranges.x1, highest / ceiling.value)
         slope = Line(
@@ -214,7 +240,7 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
     layout.lines.extend(Segment(line.x1, line.y1, line.x2, line.y2, 90) for line in drawn)
     texts = [_peak_text(peak, line, plot.right, layout) for peak, line in zip(peaks, lines)]
     angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
-    for ceiling, line in zip(roofline.bandwidths, slopes):
+    for ceiling, line in zip(slanted, slopes):
         if line is not None:
             text = bandwidth_label(ceiling)
             shares = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1)
@@ -226,12 +252,13 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
 
 def _peak_text(peak: PeakLine, line: Line, right: float, layout: Layout) -> Text:
     """The label of a horizontal: above it at the right edge, or as near to that as there is room; shorter where that helps."""
-    texts = dict.fromkeys((peak_label(peak), peak_label(peak, short=True)))
+    short = peak_label(peak, short=True)
+    texts = dict.fromkeys((peak_label(peak), short, short.partition(" · ")[0]))  # the line's dashes tell the kind too
     candidates: list[tuple[Candidate, str]] = []
     for dearer, text in enumerate(texts):
         width = text_width(text, FONT) * BOLD
         for rank, (dy, shift) in enumerate(
-            (dy, shift) for shift in range(6, 400, 24) for dy in (-6, -13, FONT + 4, FONT + 9)
+            (dy, shift) for shift in range(6, 660, 24) for dy in (-6, -13, FONT + 4, FONT + 9)
         ):
             box = Box(right - shift - width, line.y1 + dy - FONT, right - shift, line.y1 + dy + 3)
             place = Candidate((box,), right - shift, line.y1 + dy, "end", rank + 20.0 * dearer)
@@ -274,7 +301,24 @@ def _shape(
             break
     attainable = roofline.points[mark.indices[0]].attainable if mark.measured else None
     roof = paper.y(attainable) if attainable is not None and attainable > mark.y * 1.05 else None
-    return MarkShape(x, y, mark.measured, title, label, leader, roof, paper.plot.bottom)
+    levels = tuple(
+        LevelShape(paper.x(level.intensity), y, level.level, _level_title(level, names[0]))
+        for level in _levels_of(roofline, mark)
+    )
+    return MarkShape(x, y, mark.measured, title, label, leader, roof, paper.plot.bottom, levels)
+
+
+def _levels_of(roofline: Roofline, mark: Mark) -> tuple[LevelPoint, ...]:
+    """Places of a mark at the levels of memory; none where several cases share it."""
+    return roofline.points[mark.indices[0]].levels if len(mark.indices) == 1 else ()
+
+
+def _level_title(level: LevelPoint, name: str) -> str:
+    lines = [name, f"{LEVEL_WORDS[level.level]}: {numbers.intensity(level.intensity)} FLOP/byte, "
+                   f"{numbers.si(level.moved, 'B')} moved ({level.kind})"]  # fmt: skip
+    if level.share is not None:
+        lines.append(f"{numbers.percent(level.share)} of the level's bandwidth")
+    return "\n".join(lines)
 
 
 def _around(x: float, y: float, text: str) -> list[Candidate]:
@@ -310,9 +354,11 @@ def _cut(name: str) -> str:
 
 
 def roof_rows(roofline: Roofline, labels: dict[str, str], provenances: ProvenanceTable) -> list[RoofRow]:
-    """The numbers of the plot: intensity, time, achieved, attainable, share, bound, measured DRAM intensity."""
+    """The numbers of the plot: intensity by level, time, achieved, attainable, share, bound; of many cases the slowest."""
     rows = []
-    for index, point in enumerate(roofline.points):
+    chosen = sorted(range(len(roofline.points)), key=lambda index: -(roofline.points[index].time_ns or 0.0))
+    for index in sorted(chosen[:MOST_ROWS]):
+        point = roofline.points[index]
         work = Provenance("derived", "tileprof", "", "useful FLOPs / least bytes, every operand moved once")
         timing = point.case.timing
         achieved = time = share = ABSENT
@@ -325,17 +371,12 @@ def roof_rows(roofline: Roofline, labels: dict[str, str], provenances: Provenanc
             mark = "over" if point.share is not None and point.share > 1 else ""
             share = provenances.cell(numbers.percent(point.share), rate, mark=mark)
         roof = provenances.cell(numbers.si(point.attainable, "FLOP/s"), ceiling_provenance(point))
-        dram = ABSENT
-        if point.dram_intensity is not None:
-            formula = f"useful FLOPs / {numbers.count(point.dram_bytes)} bytes moved by DRAM (measured)"
-            dram = provenances.cell(
-                numbers.intensity(point.dram_intensity), Provenance("derived", "tileprof", "", formula)
-            )
+        levels = tuple(_level_cell(point, level, provenances) for level in LEVELS)
         cells = (
             provenances.cell(numbers.si(point.flops, "FLOP"), work, numbers.count(point.flops)),
             provenances.cell(numbers.si(point.bytes_min, "B"), work, numbers.count(point.bytes_min)),
             provenances.cell(numbers.intensity(point.intensity), work),
-            dram,
+            *levels,
             time,
             achieved,
             roof,
@@ -348,6 +389,23 @@ def roof_rows(roofline: Roofline, labels: dict[str, str], provenances: Provenanc
         )
         rows.append(RoofRow(index + 1, labels[point.case.id], point.case.id, cells, held_to, point.achieved is None))
     return rows
+
+
+def known_levels(roofline: Roofline) -> list[str]:
+    """Levels at which at least one case has a point."""
+    return [
+        level for level in LEVELS if any(found.level == level for point in roofline.points for found in point.levels)
+    ]
+
+
+def _level_cell(point: Point, level: str, provenances: ProvenanceTable) -> Cell:
+    found = next((one for one in point.levels if one.level == level), None)
+    if found is None:
+        return ABSENT
+    formula = f"useful FLOPs / {numbers.count(found.moved)} bytes moved by {LEVEL_WORDS[level]} ({found.kind})"
+    if found.share is not None:
+        formula += f"; {numbers.percent(found.share)} of its bandwidth"
+    return provenances.cell(numbers.intensity(found.intensity), Provenance("derived", "tileprof", "", formula))
 
 
 def roof_source(roofline: Roofline) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tileprof.analyse.conflicts import ConflictRow, conflict_rows
+from tileprof.analyse.diagnosis import diagnose
+from tileprof.analyse.findings import Finding
 from tileprof.analyse.labels import targets, variant_labels
 from tileprof.analyse.roofline import Point, rooflines
 from tileprof.report import numbers, overview
@@ -14,17 +18,20 @@ LONGEST = 60_000
 """Characters; a comment on a pull request holds 65,536."""
 
 
-def render(run: Run) -> str:
+def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
     """Markdown of a run: verdict, times, conflicts, what failed and what could not be measured.
 
     Names are escaped; tables are cut at :data:`MOST_ROWS` rows and the text at :data:`LONGEST` characters, and both say so.
     """
     labels = variant_labels(run.cases)
+    found = diagnose(run) if findings is None else findings
     points = {point.case.id: point for roof in rooflines(run) for point in roof.points}
     parts = [
         _head(run),
         _times(run, labels, points),
+        _findings(found, labels),
         _conflicts(run, labels),
+        _suggestions(run, labels),
         _failures(run, labels),
         _unavailable(run),
         f"<sub>tileprof {escape(run.version)}; figures with a provenance stand in index.html.</sub>",
@@ -82,6 +89,38 @@ def _conflicts(run: Run, labels: dict[str, str]) -> str:
     found.sort(key=lambda pair: -pair[0])
     header = ["case", "operation", "buffer", "access", "simulated", "measured", "difference"]
     return "## Shared-memory conflicts, a launch\n\n" + table(header, [cells for _, cells in found], numeric_from=4)
+
+
+def _findings(findings: Sequence[Finding], labels: dict[str, str]) -> str:
+    """What is worth changing, by estimated gain; of a rule and line only the case that would gain most."""
+    worst: dict[tuple[str, str, str, int | None], tuple[Finding, int]] = {}
+    for found in findings:
+        key = (found.rule, found.target_name, found.file, found.line)
+        worst[key] = (worst[key][0], worst[key][1] + 1) if key in worst else (found, 1)
+    lines = []
+    for found, count in worst.values():
+        gain = f"**{found.gain * 100:.0f} %** " if found.gain is not None else ""
+        place = f" ({escape(found.file, 60)}:{found.line})" if found.line is not None else ""
+        more = f" and {count - 1} more" if count > 1 else ""
+        lines.append(
+            f"- {gain}{escape(found.title)}{place}, {escape(labels.get(found.case, found.case), 80)} @ "
+            f"{escape(found.target_name, 30)}{more}, {found.confidence}: {escape(found.evidence[0], 200)}. "
+            f"{escape(found.advice, 400)}"
+        )
+    return "## What to change, by estimated gain\n\n" + cut(lines) if lines else ""
+
+
+def _suggestions(run: Run, labels: dict[str, str]) -> str:
+    """Paddings and swizzles that remove conflicts, each once with the cases it is for."""
+    texts: dict[str, list[str]] = {}
+    for case in run.cases:
+        for suggestion in case.suggestions:
+            texts.setdefault(suggestion.text, []).append(f"{labels[case.id]} @ {case.target_name}")
+    lines = [
+        f"- {escape(text, 400)} ({escape(cases[0], 80)}{f' and {len(cases) - 1} more' if len(cases) > 1 else ''})"
+        for text, cases in texts.items()
+    ]
+    return "## Layouts without conflicts, found by counting again\n\n" + cut(lines) if lines else ""
 
 
 def _value(row: ConflictRow, side: str) -> float | None:

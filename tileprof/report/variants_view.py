@@ -15,6 +15,9 @@ from tileprof.store.records import CaseResult, Provenance, Run
 
 Metadata = dict[str, Any]
 
+MOST_COLUMNS = 16
+"""Variants of a target that stand side by side, the fastest; the sortable table has them all."""
+
 CLASS_GROUPS = {
     "matrix": ("matrix",),
     "arithmetic": ("fma", "float", "special"),
@@ -69,6 +72,7 @@ class VariantTable:
     columns: tuple[tuple[str, str], ...]
     mixes: tuple[tuple[MixSlice, ...], ...]
     rows: tuple[VariantRow, ...]
+    hidden: int = 0
 
 
 def variant_tables(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[VariantTable]:
@@ -85,6 +89,10 @@ def _table(
     name: str, target: str, cases: list[CaseResult], labels: dict[str, str], provenances: ProvenanceTable
 ) -> VariantTable:
     vocabulary = words(target)
+    hidden = max(0, len(cases) - MOST_COLUMNS)
+    if hidden:
+        kept = {case.id for case in sorted(cases, key=_slowness)[:MOST_COLUMNS]}
+        cases = [case for case in cases if case.id in kept]
     rows = [_row(fact, cases, provenances) for fact in _facts(vocabulary, cases)]
     columns = tuple((labels[case.id], case.id) for case in cases)
     return VariantTable(
@@ -94,7 +102,13 @@ def _table(
         columns,
         tuple(tuple(instruction_mix(case)) for case in cases),
         tuple(r for r in rows if r),
+        hidden,
     )
+
+
+def _slowness(case: CaseResult) -> float:
+    """For taking the fastest: the median time, infinite where there is none."""
+    return case.timing.median_ns if case.timing is not None and case.timing.samples_ns else float("inf")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def child(node: Node, name: str) -> Node:
 def test_one_tree_a_target_with_the_modes_it_has_data_for(run: Run) -> None:
     modes = {tree.target_name: [mode.id for mode in tree.modes] for tree in flame_trees(run)}
     assert modes["cpu"] == ["time", "static"]
-    assert modes["mi300x"] == ["executed", "transactions", "sectors", "static"]
+    assert modes["mi300x"] == ["executed", "transactions", "conflicts", "sectors", "static"]
     assert set(modes["sm80"]) >= {
         "time",
         "executed",
@@ -123,3 +123,13 @@ def test_operations_with_a_lost_parent_hang_on_the_kernel() -> None:
 
 def test_an_empty_run_has_no_trees() -> None:
     assert flame_trees(make_run(cases=())) == []
+
+
+def test_operations_open_into_instruction_classes_and_stall_reasons(run: Run) -> None:
+    gemm = child(child(child(tree_of(run, "sm80").root, "matmul_tiled[float16]"), "pipelined ko"), "gemm")
+    classes = {node.name: node.weight("static") for node in gemm.children if node.kind == "class"}
+    stalls = {node.name: node.weight("samples") for node in gemm.children if node.kind == "stall"}
+    assert classes == {"matrix": 32, "integer": 18, "ldmatrix": 16}
+    assert stalls == {"mio throttle": 5120, "short scoreboard": 2210, "math pipe throttle": 318}
+    assert sum(classes.values()) == gemm.weight("static")
+    assert sum(stalls.values()) == gemm.weight("samples")

@@ -131,10 +131,19 @@ def test_rooflines_of_the_quickstart(run: Run) -> None:
     assert [len(roof.points) for roof in (cpu, nvidia, amd)] == [7, 8, 7]
     assert [u.case.id for u in cpu.unplotted] == ["matmul_naive[float16,M=1024,N=1024,K=1024]@cpu"]
     assert "compile_error" in amd.unplotted[0].reason
-    assert {c.quantity for c in nvidia.other_ceilings} == {"shared.bytes_per_s"}
+    assert [c.quantity for c in nvidia.level_bandwidths] == ["shared.bytes_per_s"]
+    assert nvidia.other_ceilings == ()
     measured = [p for p in nvidia.points if p.achieved is not None]
     assert [p.case.id for p in measured] == ["matmul_tiled[float16,M=1024,N=1024,K=1024]@sm80"]
     assert measured[0].dram_intensity == pytest.approx(2 * 1024**3 / (4_718_592 + 4_210_688))
+    levels = {level.level: level for level in measured[0].levels}
+    assert set(levels) == {"dram", "shared"}
+    # Sums over operations: 8 requests x 32 passes twice, 32 x 24 once, of 128 bytes, each 8,192 times.
+    assert levels["shared"].moved == 128 * 8192 * (8 * 32 * 2 + 32 * 24)
+    assert levels["shared"].intensity == pytest.approx(2 * 1024**3 / levels["shared"].moved)
+    assert measured[0].time_ns is not None
+    assert levels["shared"].share == pytest.approx(levels["shared"].moved / measured[0].time_ns * 1e9 / 19.49e12)
+    assert levels["dram"].intensity == measured[0].dram_intensity
     assert ridge_intensity(13.8e9, 151.2e9) == pytest.approx(cpu.ridges[0].intensity)
 
 
