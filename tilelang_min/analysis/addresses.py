@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 
+from tilelang_min.analysis.points import NotCountable, evaluate
 from tilelang_min.program import OPERATION_MARKER, TensorMap, ThreadProgram
 from tilelang_min.program.dtypes import dtype_bytes
 
@@ -36,6 +38,8 @@ PLACELESS = tuple(
     )
 )
 """Calls whose cost does not depend on addresses, or follows no known rule."""
+FEW_THREADS = 8
+"""Threads that issue a bulk copy and are looked at one by one."""
 SHARED_BYTES = 256
 """Period of accesses to shared memory: the most banks of any target."""
 
@@ -60,6 +64,8 @@ class Accesses:
     places: tuple[Place, ...]
     data: frozenset[int]
     bounds: tuple[Any, ...] = ()
+    names: frozenset[int] = frozenset()
+    """Registers and variables that hold what was read from memory."""
 
 
 def accesses_of(program: ThreadProgram) -> Accesses:
@@ -67,8 +73,11 @@ def accesses_of(program: ThreadProgram) -> Accesses:
     transfer = program.target.global_transfer
     maps = {each.name: each for each in program.tensor_maps}
     walker = _Walker(maps=maps) if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes, maps)
+    walker.loaded = names_of_data(program.function.body)
     walker.statement(program.function.body)
-    return Accesses(tuple(walker.places.values()), frozenset(walker.data), tuple(walker.bounds))
+    return Accesses(
+        tuple(walker.places.values()), frozenset(walker.data), tuple(walker.bounds), frozenset(walker.loaded)
+    )
 
 
 class _Walker:
@@ -87,24 +96,31 @@ class _Walker:
         """Conditions and loops around that depend on data."""
         self.loaded: set[int] = set()
         """Names that hold what was read from memory."""
+        self.thread: tuple[Any, int] | None = None
+        self.conditions: list[tuple[Any, bool]] = []
+        """Conditions of the branches around, and whether they hold."""
 
     def statement(self, node: Any) -> None:
         if isinstance(node, tirx.SeqStmt):
             for item in node.seq:
                 self.statement(item)
         elif isinstance(node, tirx.AttrStmt):
+            if node.attr_key == "thread_extent" and str(node.node.thread_tag) == "threadIdx.x":
+                self.thread = (node.node.var, int(node.value.value))
             self.statement(node.body)
         elif isinstance(node, tirx.For):
             self.around((node.min, node.extent), (node.body,))
         elif isinstance(node, tirx.IfThenElse):
-            self.around((node.condition,), (node.then_case, node.else_case))
+            for holds, body in ((True, node.then_case), (False, node.else_case)):
+                self.conditions.append((node.condition, holds))
+                self.around((node.condition,), (body,))
+                self.conditions.pop()
         elif isinstance(node, tirx.While):
             if not _waits(node.body):
                 self.around((node.condition,), (node.body,))
         elif isinstance(node, tirx.Bind):
-            self.reads(node.value)
-            if self.depends_on_data(node.value):
-                self.loaded.add(_handle(node.var))
+            if str(getattr(node.var.ty, "dtype", "")) != "uint64":  # a matrix descriptor reads nothing
+                self.reads(node.value)
         elif isinstance(node, tirx.BufferStore):
             self.access(node.buffer, node.indices, self.store_bytes)
             self.reads(node.value)
@@ -131,14 +147,40 @@ class _Walker:
         if tensor_map is None or self.doubt or any(self.depends_on_data(item) for item in coordinates):
             self.data.add(self.operation)
             return
-        place, stride = tirx.IntImm("int32", 0), 1
-        for coordinate, box, extent in reversed(list(zip(coordinates, tensor_map.box, tensor_map.shape, strict=True))):
-            place, stride = place + coordinate * stride, stride * extent
-            self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
         elements = self.load_bytes // dtype_bytes(tensor_map.dtype)
-        self.places.setdefault((self.operation, str(place), elements), Place(self.operation, place, elements))
+        for values in self.by_thread(coordinates):
+            place, stride = tirx.IntImm("int32", 0), 1
+            for coordinate, box, extent in reversed(list(zip(values, tensor_map.box, tensor_map.shape, strict=True))):
+                place, stride = place + coordinate * stride, stride * extent
+                self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
+            self.places.setdefault((self.operation, str(place), elements), Place(self.operation, place, elements))
         if "multicast::cluster" in tokens:
             self.bounds.append(operands[at + 2 + dimensions])
+
+    def by_thread(self, expressions: list[Any]) -> list[list[Any]]:
+        """The expressions for each thread that gets here, if they name the thread and few do; else as they are."""
+        if self.thread is None:
+            return [expressions]
+        variable, count = self.thread
+        handle = _handle(variable)
+        active = np.ones(count, bool)
+        for condition, holds in self.conditions:
+            try:
+                value = np.asarray(evaluate(condition, {handle: np.arange(count)}), bool)
+            except NotCountable:
+                continue
+            active &= value if holds else ~value
+        threads = np.flatnonzero(active)
+        if len(threads) > FEW_THREADS:
+            return [expressions]
+
+        def put(thread: int) -> Any:
+            return lambda each: _int(thread) if _handle(each) == handle else each
+
+        return [
+            [tvm_ffi.structural_map(e, (tirx.Var, put(int(t)))) if isinstance(e, ir.Expr) else e for e in expressions]
+            for t in threads
+        ]
 
     def around(self, decisive: tuple[Any, ...], bodies: tuple[Any, ...]) -> None:
         """Statements under a condition or in a loop."""
@@ -181,16 +223,57 @@ class _Walker:
                 self.places.setdefault((self.operation, str(index), elements), Place(self.operation, index, elements))
 
     def depends_on_data(self, expression: Any) -> bool:
-        """Whether a value is read from memory or registers."""
-        if not isinstance(expression, ir.Expr):
-            return False
-        if _loads(expression):
-            return True
-        found: list[bool] = []
-        tvm_ffi.structural_walk(
-            expression, (tirx.Var, lambda var: found.append(True) if _handle(var) in self.loaded else None)
-        )
-        return bool(found)
+        """Whether a value is read from memory, or from registers that hold what was."""
+        return holds_data(expression, self.loaded)
+
+
+def holds_data(expression: Any, names: set[int] | frozenset[int]) -> bool:
+    """Whether an expression reads memory, or one of these registers and variables."""
+    if not isinstance(expression, ir.Expr):
+        return False
+    found: list[bool] = []
+    tvm_ffi.structural_walk(
+        expression,
+        [
+            (ir.TensorLoad, lambda load: found.append(_memory(load) or _handle(load.source) in names)),
+            (tirx.Var, lambda var: found.append(_handle(var) in names)),
+        ],
+    )
+    return any(found)
+
+
+def names_of_data(body: Any) -> set[int]:
+    """Registers and variables that may hold what was read from memory.
+
+    Registers that only count (stages of a ring and the like) are not among them.
+    """
+    stores: list[tuple[int, list[Any]]] = []
+    names: set[int] = set()
+
+    def store(node: Any) -> None:
+        if str(node.buffer.ty.storage_scope) == "local":
+            stores.append((_handle(node.buffer), [node.value, *node.indices]))
+
+    def call(node: Any) -> None:
+        name = _call_name(node.value)
+        if name.startswith("tirx.ptx.") and not name.startswith("tirx.ptx.mbarrier"):
+            operands = [arg for arg in node.value.args if isinstance(arg, ir.TensorLoad)]
+            names.update(_handle(each.source) for each in operands)
+
+    tvm_ffi.structural_walk(
+        body,
+        [
+            (tirx.BufferStore, store),
+            (tirx.Bind, lambda node: stores.append((_handle(node.var), [node.value]))),
+            (tirx.Evaluate, call),
+        ],
+    )
+    grown = True
+    while grown:
+        fresh = {name for name, values in stores if name not in names and any(holds_data(v, names) for v in values)}
+        grown = bool(fresh)
+        names |= fresh
+    return names
 
 
 def _waits(statement: Any) -> bool:

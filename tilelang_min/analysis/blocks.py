@@ -17,7 +17,7 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, sym, tirx
 
-from tilelang_min.analysis.addresses import Place, accesses_of
+from tilelang_min.analysis.addresses import Place, accesses_of, holds_data
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
 from tilelang_min.analysis.points import NotCountable, evaluate, parts_of
 from tilelang_min.program import ThreadProgram
@@ -60,7 +60,7 @@ def classify(program: ThreadProgram) -> Blocks:
     unknown = False
     for expression, counts in parts.decisive():
         found = _labels(expression, parts, counts)
-        unknown = unknown or (found is None and not parts.reads(expression))
+        unknown = unknown or (found is None and not parts.holds_data(expression))
         _add(labels, found)
     sampled = set(parts.data)
     if unknown:  # something that cannot be evaluated tells blocks apart: each stands for itself, if they are few
@@ -165,9 +165,10 @@ class _Parts:
             self.ranges[_handle(node.loop_var)] = Interval(np.int64(np.min(low.low)), np.int64(high))
         self.places: tuple[Place, ...] = ()
         self.data: frozenset[int] = frozenset()
+        self.names: frozenset[int] = frozenset()
         if program.target.kind != "cpu":  # which has neither sectors nor banks
             accesses = accesses_of(program)
-            self.data = accesses.data
+            self.data, self.names = accesses.data, accesses.names
             self.places = tuple(replace(place, index=self.inlined(place.index)) for place in accesses.places)
             self.bounds += accesses.bounds
 
@@ -225,6 +226,10 @@ class _Parts:
         if isinstance(expression, ir.Expr):
             tvm_ffi.structural_walk(expression, (ir.TensorLoad, found.append))
         return bool(found)
+
+    def holds_data(self, expression: Any) -> bool:
+        """Whether a value depends on what is in memory: what does makes its operation one that is sampled."""
+        return holds_data(expression, self.names)
 
     def call(self, node: Any) -> None:
         """The condition of an ``if_then_else``."""
