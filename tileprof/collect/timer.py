@@ -11,6 +11,9 @@ from tileprof.store.records import Metric, Provenance, Timing
 
 TOOL = "timer"
 
+GRAVE = frozenset({"hardware slowdown", "software thermal slowdown", "hardware thermal slowdown", "power brake"})
+"""Reasons for lower clocks that make times worthless: the same launch is faster once they are gone."""
+
 
 def timing_of(message: Mapping[str, Any]) -> Timing:
     """The record of a launcher's message ``timed``."""
@@ -20,6 +23,31 @@ def timing_of(message: Mapping[str, Any]) -> Timing:
         warmup=int(message["warmup"]),
         flush_l2=bool(message["flushed"]),
     )
+
+
+def telemetry_metrics(message: Mapping[str, Any]) -> list[Metric]:
+    """Clock, temperature and power while the case was timed, from a launcher's message ``telemetry``."""
+    detail = f"mean of {message['samples']} samples while the case was timed"
+    source = Provenance("measured", "nvml", str(message["driver"]), detail)
+    after = Provenance("measured", "nvml", str(message["driver"]), "when the timing ended")
+    rows = (
+        ("clock.hz", message["clock_hz"], source),
+        ("device.power", message["power_w"], source),
+        ("device.temperature", message["temperature_c"], after),
+    )
+    made = [make(name, float(value), where) for name, value, where in rows if value is not None]
+    return [record for record in made if record is not None]
+
+
+def throttled(message: Mapping[str, Any]) -> tuple[str, bool] | None:
+    """What held the clock down while the case was timed, and whether that makes its times worthless; None where nothing did."""
+    reasons: Mapping[str, int] = message["reasons"]
+    if not reasons:
+        return None
+    shares = ", ".join(f"{reason} in {count} of {message['samples']} samples" for reason, count in reasons.items())
+    clock, highest = message["clock_hz"] / 1e6, message["max_clock_hz"]
+    of = f" of {highest / 1e6:.0f}" if highest else ""
+    return f"the GPU was throttled: {shares}; mean clock {clock:.0f}{of} MHz", bool(GRAVE & set(reasons))
 
 
 def timing_metrics(timing: Timing) -> list[Metric]:

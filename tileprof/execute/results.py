@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
-from tileprof.collect.timer import timing_metrics, timing_of
+from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
 from tileprof.metrics import metadata_metrics
 from tileprof.store.codec import interleaved_from_json
 from tileprof.store.records import CaseResult, Check, Interleaved, Metric, Suggestion, Timing
@@ -160,6 +160,18 @@ class CaseBuilder:
 
     def _take_interleaved(self, message: Mapping[str, Any]) -> None:
         self.interleaved = interleaved_from_json(dict(message))
+
+    def _take_telemetry(self, message: Mapping[str, Any]) -> None:
+        self.metrics += telemetry_metrics(message)
+        found = throttled(message)
+        if found is None:
+            return
+        text, grave = found
+        if not grave:
+            self.note(text)
+            return
+        self.fail("invalid_measurement", text)
+        self.metrics = [replace(m, flag=m.flag or "throttled") if m.metric == "time.ns" else m for m in self.metrics]
 
     def take_foreign(self, work: ForeignWork) -> None:
         """Take what a profile says of work that is not ours."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import tilelang_min as tilelang
 from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, make_arguments
+from tileprof.launcher.telemetry import Watch
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
 
 LEAST_ROUNDS = 5
@@ -101,7 +103,7 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     """Run one case and send what comes out, step by step.
 
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
-    ``timing`` (policy, or None for no timing).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``.
+    ``timing`` (policy, or None for no timing).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -122,12 +124,16 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     if policy is None:
         return
     send("stage", stage="timing")
-    samples, method = runner.time(policy)
+    with Watch() if runner.kind == "cuda" else nullcontext() as watch:
+        samples, method = runner.time(policy)
+    seen = watch.summary() if watch is not None else None
     taken = len(samples.samples_ns)
     if taken < samples.wanted:
         budget = f"the time budget of {policy['budget_s']:g} s was spent"
         send("note", text=f"{taken} of {samples.wanted} samples were taken, after {samples.warmup} launches: {budget}")
     send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)
+    if seen is not None:
+        send("telemetry", **seen)
     if job.get("against"):
         _interleave(runner, job, send)
 

@@ -111,6 +111,8 @@ _SINGLES = (
     MetricInfo("time.profiled_ns", "ns", "time of one launch under a profiler; differs from time.ns", "lower"),
     MetricInfo("clock.hz", "Hz", "mean clock of the units during the launch"),
     MetricInfo("clock.memory_hz", "Hz", "mean clock of device memory during the launch"),
+    MetricInfo("device.power", "W", "mean power of the device while the case was timed"),
+    MetricInfo("device.temperature", "°C", "temperature of the device when the timing ended"),
     MetricInfo("cycles.elapsed", "cycles", "cycles of the units' clock from first to last work of the launch", "lower"),
     MetricInfo("dram.read_bytes", "bytes", "bytes read from device memory", "lower"),
     MetricInfo("dram.write_bytes", "bytes", "bytes written to device memory", "lower"),

@@ -39,7 +39,7 @@ def test_an_unknown_name_names_the_nearest(wrong: str, right: str) -> None:
 
 
 def test_an_unknown_name_without_any_near_one_names_the_groups() -> None:
-    with pytest.raises(UnknownMetric, match="groups are time, clock, cycles, dram"):
+    with pytest.raises(UnknownMetric, match="groups are time, clock, device, cycles, dram"):
         lookup("qqqq")
 
 

@@ -1,0 +1,111 @@
+"""Telemetry: what NVML says while a case is timed, and what it means when the clock was held down."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tileprof.collect.timer import throttled
+from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.launcher import telemetry
+from tileprof.launcher.telemetry import Watch
+from tileprof.workload.records import Case, KernelEntry, TargetEntry
+
+
+class Nvml:
+    """A stand-in with the names of NVML's bindings; ``reasons`` are given out one after the other, the last for ever."""
+
+    def __init__(self, *reasons: int, power: bool = True) -> None:
+        self.reasons = list(reasons)
+        self.power = power
+
+    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:
+        return 1500
+
+    def nvmlDeviceGetMaxClockInfo(self, handle: str, kind: int) -> int:
+        return 1980
+
+    def nvmlDeviceGetPowerUsage(self, handle: str) -> int:
+        if not self.power:
+            raise RuntimeError("Not Supported")
+        return 650_000
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: str) -> int:
+        return self.reasons.pop(0) if len(self.reasons) > 1 else self.reasons[0]
+
+    def nvmlDeviceGetTemperature(self, handle: str, kind: int) -> int:
+        return 61
+
+    def nvmlSystemGetDriverVersion(self) -> bytes:
+        return b"580.159"
+
+
+def watched(nvml: Any) -> Any:
+    with Watch(lambda: (nvml, "handle")) as watch:
+        time.sleep(0.05)
+    return watch.summary()
+
+
+def test_what_is_seen_becomes_metrics() -> None:
+    seen = watched(Nvml(1, 0))
+    assert (seen["clock_hz"], seen["max_clock_hz"], seen["power_w"], seen["temperature_c"]) == (
+        1.5e9,
+        1.98e9,
+        650.0,
+        61,
+    )
+    assert seen["samples"] >= 3
+    assert seen["reasons"] == {}  # idle, and the user's own clocks, are no throttling
+    case = builder()
+    case.take({"type": "telemetry", **seen})
+    figures = {metric.metric: (metric.value, metric.unit) for metric in case.metrics}
+    assert figures == {"clock.hz": (1.5e9, "Hz"), "device.power": (650.0, "W"), "device.temperature": (61.0, "°C")}
+    assert {metric.provenance.version for metric in case.metrics} == {"580.159"}
+    assert case.status is None
+
+
+def builder() -> CaseBuilder:
+    target = TargetEntry("h200", "cuda:sm_90a", "cuda", ("timer",))
+    return CaseBuilder(Case("k@h200", "0", KernelEntry("k"), target, {}, {}, {}), 0, Paths(), "k")
+
+
+@pytest.mark.parametrize(
+    ("bits", "status"), [(0x04, None), (0x40, "invalid_measurement"), (0x88, "invalid_measurement")]
+)
+def test_throttling_is_said_and_decides_whether_times_count(bits: int, status: str | None) -> None:
+    case = builder()
+    case.take({"type": "timed", "samples_ns": [10.0], "method": "events", "warmup": 1, "flushed": True})
+    case.take({"type": "telemetry", **watched(Nvml(bits))})
+    assert case.status == status
+    text = case.reason if status else case.notes[0]
+    assert text.startswith("the GPU was throttled: ")
+    assert text.endswith("mean clock 1500 of 1980 MHz")
+    (timed,) = [metric for metric in case.metrics if metric.metric == "time.ns"]
+    assert timed.flag == ("throttled" if status else None)
+
+
+def test_one_bad_sample_is_counted() -> None:
+    seen = {"reasons": {"power cap": 1}, "samples": 7, "clock_hz": 1e9, "max_clock_hz": None}
+    assert throttled(seen) == ("the GPU was throttled: power cap in 1 of 7 samples; mean clock 1000 MHz", False)
+
+
+def test_what_the_gpu_does_not_give_is_missing() -> None:
+    seen = watched(Nvml(0, power=False))
+    assert seen["power_w"] is None
+    case = builder()
+    case.take({"type": "telemetry", **seen})
+    assert "device.power" not in {metric.metric for metric in case.metrics}
+
+
+def test_without_nvml_there_is_no_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(telemetry, "importlib", SimpleNamespace(import_module=absent))
+    assert telemetry.open_nvml() is None
+    with Watch() as watch:
+        pass
+    assert watch.summary() is None
