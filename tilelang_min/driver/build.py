@@ -42,7 +42,7 @@ _GENERATORS = {
     "hip": "tilelang_min.codegen.amd",
     "cpu": "tilelang_min.codegen.cpu",
 }
-HOPPER_DEFAULT: bool | dict[str, bool] = False
+HOPPER_DEFAULT: bool | dict[str, bool] = True
 """The compile option ``hopper`` where it is not given."""
 
 _SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}

@@ -1,0 +1,56 @@
+"""The matrix product as a library has it: any of the two operands transposed, float32 sums, a result in the operands' type.
+
+One source for every target: on Hopper the compiler makes a producer warp group, products of warp groups and persistent blocks of
+it, elsewhere a pipeline of asynchronous copies and ``mma.sync`` (NVIDIA), MFMA (AMD) or packed panels (CPU).
+"""
+
+import numpy as np
+
+import tilelang_min as tilelang
+import tilelang_min.language as T
+
+
+@tilelang.jit
+def gemm(
+    M,
+    N,
+    K,
+    transpose_A=False,
+    transpose_B=False,
+    block_M=128,
+    block_N=256,
+    block_K=64,
+    num_stages=4,
+    threads=256,
+    dtype="float16",
+):
+    """``C = op(A) @ op(B)``; a transposed operand is stored as (K, M) or (N, K).  ``threads`` count those that compute."""
+    a_shape, a_tile = ((K, M), (block_K, block_M)) if transpose_A else ((M, K), (block_M, block_K))
+    b_shape, b_tile = ((N, K), (block_N, block_K)) if transpose_B else ((K, N), (block_K, block_N))
+
+    @T.prim_func
+    def main(A: T.Tensor(a_shape, dtype), B: T.Tensor(b_shape, dtype), C: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared(a_tile, dtype)
+            B_shared = T.alloc_shared(b_tile, dtype)
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                if transpose_A:
+                    T.copy(A[ko * block_K, by * block_M], A_shared)
+                else:
+                    T.copy(A[by * block_M, ko * block_K], A_shared)
+                if transpose_B:
+                    T.copy(B[bx * block_N, ko * block_K], B_shared)
+                else:
+                    T.copy(B[ko * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return main
+
+
+def reference(A, B, transpose_A=False, transpose_B=False):
+    """The product in float64."""
+    left, right = A.astype(np.float64), B.astype(np.float64)
+    return (left.T if transpose_A else left) @ (right.T if transpose_B else right)
