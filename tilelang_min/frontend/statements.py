@@ -41,6 +41,9 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
 """Types of C in T.gemm by the type of A and B.  Which target adds up in float16 is known when the product is planned."""
 
 
+MIXED = ({"float8_e4m3", "float8_e5m2"}, {"int8", "uint8"})
+"""Different types of A and B that T.gemm takes."""
+
 _OPERANDS = ("shared", "fragment")
 """Where operands of T.gemm may lie."""
 
@@ -232,8 +235,8 @@ class StatementParser:
         return Fill(operation, region, converted)
 
     def gemm(self, node: ast.Call, function: Construct) -> Statement:
-        """``T.gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum)``."""
-        names = ("A", "B", "C", "transpose_A", "transpose_B", "policy", "clear_accum")
+        """``T.gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, precision)``."""
+        names = ("A", "B", "C", "transpose_A", "transpose_B", "policy", "clear_accum", "precision")
         given = self.arguments(node, function, names, 3)
         a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
         flags = {name: self.evaluator.flag(given[name], name) for name in (*names[3:5], "clear_accum") if name in given}
@@ -269,8 +272,19 @@ class StatementParser:
                 "A is MxK, B is KxN, C is MxN; slice a padded tile to the part that counts: A_shared[:, 0:block_K]",
                 ShapeError,
             )
-        if a.buffer.dtype != b.buffer.dtype:
-            raise self.error(node, f"A is {a.buffer.dtype} and B is {b.buffer.dtype}", "give both the same data type")
+        if a.buffer.dtype != b.buffer.dtype and {a.buffer.dtype, b.buffer.dtype} not in MIXED:
+            raise self.error(
+                node,
+                f"A is {a.buffer.dtype} and B is {b.buffer.dtype}",
+                "give both the same data type; only float8_e4m3 and float8_e5m2, and int8 and uint8, multiply each other",
+            )
+        precision = self.evaluator.raw(given["precision"]) if "precision" in given else "exact"
+        if precision not in ("exact", "tf32") or (precision == "tf32" and a.buffer.dtype != "float32"):
+            raise self.error(
+                given["precision"],
+                f"{precision!r} is no precision of a product of {a.buffer.dtype}",
+                "use 'exact', or for float32 'tf32'",
+            )
         accumulators = ACCUMULATORS.get(a.buffer.dtype, ())
         if c.buffer.dtype not in accumulators:
             raise self.error(
@@ -294,7 +308,9 @@ class StatementParser:
         clear = flags.get("clear_accum", False)
         names_read = (a.buffer.name, b.buffer.name, *(() if clear else (c.buffer.name,)))
         operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))
-        return Gemm(operation, a, b, c, transpose_a, transpose_b, clear, m, n, k, policy=policy.value)
+        return Gemm(
+            operation, a, b, c, transpose_a, transpose_b, clear, m, n, k, policy=policy.value, precision=precision
+        )
 
     def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:
         """``buffer[indices] = value``; outside T.Parallel it is an operation of its own."""

@@ -41,7 +41,11 @@ CONSTRUCTS = _table(
     ("copy", "statement", "T.copy(source, target)"),
     ("clear", "statement", "T.clear(buffer)"),
     ("fill", "statement", "T.fill(buffer, value)"),
-    ("gemm", "statement", "T.gemm(A, B, C, transpose_A=False, transpose_B=False, policy=..., clear_accum=False)"),
+    (
+        "gemm",
+        "statement",
+        "T.gemm(A, B, C, transpose_A=False, transpose_B=False, policy=..., clear_accum=False, precision='exact')",
+    ),
     ("reduce_sum", "statement", "T.reduce_sum(buffer, out, dim=-1, clear=True)"),
     ("reduce_max", "statement", "T.reduce_max(buffer, out, dim=-1, clear=True)"),
     ("reduce_min", "statement", "T.reduce_min(buffer, out, dim=-1, clear=True)"),

@@ -28,11 +28,11 @@ def lower_fma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
 
 def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
     """Each thread multiplies its rows of A with its columns of B, a vector of K at a time."""
-    dtype, wide = gemm.a.buffer.tvm_dtype, gemm.c.buffer.tvm_dtype
+    wide = gemm.c.buffer.tvm_dtype
     step, width = outer_widths(gemm, layout, context.whole)
     rows, columns = layout.rows, layout.columns
-    a = context.registers("a_reg", dtype, rows * step)
-    b = context.registers("b_reg", dtype, step * columns)
+    a = context.registers("a_reg", gemm.a.buffer.tvm_dtype, rows * step)
+    b = context.registers("b_reg", gemm.b.buffer.tvm_dtype, step * columns)
     c = context.storage[gemm.c.buffer.name]
     chunk, close_chunk = context.loop("kc", gemm.k // step)
     with context.nested() as body:

@@ -28,10 +28,9 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
     run = items * plan.k_pack
     lane = context.thread % layout.warp_size
     row_start, column_start = warp_start(plan, context.thread)
-    dtype = gemm.a.buffer.tvm_dtype
-    a = context.registers("a_frag", dtype, run * rows)
-    b = context.registers("b_frag", dtype, run * columns)
-    pair = context.registers("b_pair", dtype, layout.column_pack) if layout.column_pack > 1 else None
+    a = context.registers("a_frag", gemm.a.buffer.tvm_dtype, run * rows)
+    b = context.registers("b_frag", gemm.b.buffer.tvm_dtype, run * columns)
+    pair = context.registers("b_pair", gemm.b.buffer.tvm_dtype, layout.column_pack) if layout.column_pack > 1 else None
     c = context.storage[gemm.c.buffer.name]
     a_row, a_k = instruction.a_map(lane, 0)
     b_k, b_column = instruction.b_map(lane, 0)

@@ -176,6 +176,8 @@ def _gather(
             row, column = place(word * packed + part)
             indices = (region.offsets[0] + row, region.offsets[1] + column)
             value = source[index(context.element(region.buffer, indices, stage))]
+            if held is None and str(value.ty.dtype) != str(registers.ty.dtype):
+                value = tirx.reinterpret(str(registers.ty.dtype), value)
             target, slot = (registers, first + word) if held is None else (held, part)
             context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", slot)]))
         if held is not None:

@@ -27,15 +27,18 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target, pinned: Mapping[str, Sha
         suited = [
             each
             for each in target.instruction_set
-            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and not each.lossy
+            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and (not each.lossy or gemm.precision == "tf32")
         ]
+        suited.sort(key=lambda each: not each.lossy)
+        if gemm.precision == "tf32" and not any(each.lossy for each in suited):
+            reasons.append(f"{target.name} has no tf32: the product is exact")
         if not suited and types[0] != "float32":
-            reasons.append(f"{target.name} multiplies no matrices of {types[0]} into {types[2]}")
+            reasons.append(f"{target.name} multiplies no matrices of {_named(types)} into {types[2]}")
             refused.append(reasons[-1])
         refused += [
             f"{each.name}: it cuts {types[0]} down to {each.input_format}"
             for each in target.instruction_set
-            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and each.lossy
+            if (each.a_dtype, each.b_dtype, each.c_dtype) == types and each.lossy and gemm.precision != "tf32"
         ]
         for instruction in suited:
             plan = (
@@ -54,6 +57,10 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target, pinned: Mapping[str, Sha
     layout = BlockedLayout((gemm.m, gemm.n), threads, vector)
     reasons.append(f"{gemm.m}x{gemm.n} does not divide into register blocks of {threads} threads")
     return GemmPlan("plain", layout, note="; ".join(reasons), refused=(*refused, reasons[-1]))
+
+
+def _named(types: tuple[str, str, str]) -> str:
+    return types[0] if types[0] == types[1] else f"{types[0]} and {types[1]}"
 
 
 def _splits(warps: int) -> Iterator[tuple[int, int]]:
