@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -41,15 +42,37 @@ class ChildTimeout(TileprofError):
     """The child did not answer in time."""
 
 
-def environment() -> dict[str, str]:
-    """The environment of children: this process's, with this very tileprof on their module path, wherever they start."""
+_MARK = "TILEPROF_CHILD"
+"""Environment variable that tells the descendants of a child from all other processes, whatever sessions they open."""
+
+
+def environment(mark: str = "") -> dict[str, str]:
+    """The environment of children: this process's, with this very tileprof on their module path, wherever they start.
+
+    ``mark`` is what :func:`end_descendants` finds them by.
+    """
     root = str(Path(tileprof.__file__).resolve().parent.parent)
     known = os.environ.get("PYTHONPATH", "")
     return {
         **os.environ,
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root,
+        **({_MARK: mark} if mark else {}),
     }
+
+
+def new_mark() -> str:
+    """A mark that no other child has."""
+    return f"{os.getpid()}-{uuid.uuid4().hex}"
+
+
+def end_descendants(mark: str) -> None:
+    """Kill every process that carries ``mark``: also those that left the group for a session of their own."""
+    wanted = f"{_MARK}={mark}".encode()
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError, ValueError):  # another user's, or gone meanwhile
+            if wanted in place.read_bytes().split(b"\0"):
+                os.kill(int(place.parent.name), signal.SIGKILL)
 
 
 class Child:
@@ -67,13 +90,14 @@ class Child:
         self._paused_at: float | None = None
         self._paused_total = 0.0
         self._killed = False
+        self._mark = new_mark()
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env=environment(),
+                env=environment(self._mark),
                 start_new_session=True,
             )
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -188,6 +212,7 @@ class Child:
             # also when the child itself has ended: the group lives as long as one member of it
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            end_descendants(self._mark)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_EXIT_S)
 
@@ -200,13 +225,14 @@ def run_command(
     It starts in the folder ``cwd``.  Raises ChildTimeout after ``limit_s`` seconds, OSError where it cannot be started.  Nothing
     of the group is left running in any case.
     """
+    mark = new_mark()
     with log.open("ab") as output:
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=environment(),
+            env=environment(mark),
             cwd=cwd,
             start_new_session=True,
         )
@@ -221,4 +247,5 @@ def run_command(
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            end_descendants(mark)
             process.wait()

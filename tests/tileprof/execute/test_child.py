@@ -32,7 +32,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     monkeypatch.syspath_prepend(str(tmp_path))
     environment = child_module.environment()
     environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
-    monkeypatch.setattr(child_module, "environment", lambda: environment)
+    monkeypatch.setattr(child_module, "environment", lambda mark="": environment)
 
     def start(code: str) -> Child:
         name = f"child_{len(children)}"

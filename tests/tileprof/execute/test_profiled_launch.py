@@ -107,3 +107,40 @@ def test_the_end_of_the_sweep_ends_the_tool(profile: Any) -> None:
     builder = profile("sleep 600", stop=stop)
     assert time.monotonic() - start < 10
     assert (builder.failed, builder.notes) == (False, [])
+
+
+def test_a_tool_that_leaves_a_child_behind_in_a_session_of_its_own(profile: Any, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    profile(f"setsid sh -c 'echo $$ > {note}; exec sleep 600' & while [ ! -s {note} ]; do sleep 0.05; done; exit 1")
+    process = Path("/proc") / note.read_text().strip()
+    end = time.monotonic() + 5
+    while process.exists() and "Z" not in (process / "stat").read_text() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not process.exists() or "Z" in (process / "stat").read_text()
+
+
+GOOD_LOG = 'echo "==PROF== Profiling \\"k_kernel\\" - 0: 0%....100% - 9 passes" > "$log"'
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "words"),
+    [
+        ("kill -9 $$", "invalid_measurement", "status -9"),
+        (f"{GOOD_LOG}; kill -9 $$", "invalid_measurement", "status -9"),
+        (GOOD_LOG, None, "no counters: there is no report"),
+        (f'{GOOD_LOG}; : > "$report"', None, "no counters"),
+        (f'{GOOD_LOG}; head -c 5000 SAMPLE > "$report"', None, "no counters"),
+        (f'{GOOD_LOG}; cp SAMPLE "$report"', None, "has no complete launch of kernel k_kernel"),
+        (f'{GOOD_LOG}; echo "{{}}" > "$report"', None, "no counters"),
+    ],
+)
+def test_a_tool_that_breaks_off_costs_the_counters_and_says_why(
+    profile: Any, ncu_sample: Any, tmp_path: Path, behaviour: str, status: str | None, words: str
+) -> None:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "kernel.json").write_text(json.dumps({"symbol": "k_kernel"}))
+    (tmp_path / "bundle" / "listing.json").write_text("{}")
+    builder = profile(behaviour.replace("SAMPLE", str(ncu_sample("h200_bank_conflicts_2025.3"))))
+    assert builder.status == status
+    assert words in builder.reason + "".join(builder.notes)
+    assert builder.metrics == []
