@@ -32,7 +32,7 @@ PASS, FAIL, RETRY, BETTER, CHANGED, OPEN = "pass", "fail", "retry", "better", "c
 TOLERANCE = 0.02
 """Share by which a counted figure may get worse: counters of one kernel differ so between launches."""
 
-_UNJUDGED = ("code.bytes",)
+UNJUDGED = ("code.bytes",)
 """Metrics of which less is better, and more of which is no fault by itself: they are reported, and judged only by a limit."""
 
 _NOISE_WORDS = {EXACT: "exact", COUNTED: "counted", TIMED: "time"}
@@ -255,7 +255,7 @@ def _compare(
         return _verdict(case, name, kind, PASS, f"{_number(head)} as before{suffix}", head=head, base=base)
     change = f"{(head / base - 1) * 100:+.1f} %" if base else f"from 0 to {_number(head)}"
     text = f"{_number(base)} -> {_number(head)} ({change}){suffix}"
-    better = info.better if info and metric not in _UNJUDGED else ""
+    better = info.better if info and metric not in UNJUDGED else ""
     worse = {"lower": head - base, "higher": base - head}.get(better, 0.0)
     outcome = CHANGED
     if better:

@@ -21,13 +21,13 @@ from tileprof.workload.problems import nearest
 INTERRUPTED = 130
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a fault of ours, none of the documented statuses
 
-VERBS = ("run", "report", "check", "import", "conflicts", "doctor", "calibrate", "schema")
+VERBS = ("run", "report", "check", "compare", "import", "conflicts", "doctor", "calibrate", "schema")
 """Verbs in the order in which help lists them; each is ``COMMAND`` in the module of its name."""
 
 _MODULES = {"import": "import_profiles"}
 """Verbs whose module cannot have their name."""
 
-PLANNED = ("compare",)
+PLANNED: tuple[str, ...] = ()
 """Verbs that are designed and not there yet."""
 
 

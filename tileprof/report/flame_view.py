@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tileprof.analyse.compare import BASE
 from tileprof.analyse.flame import FlameTree, Mode, Node
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, DOUBTFUL, Cell, ProvenanceTable
@@ -67,7 +68,9 @@ def mode_label(mode: Mode, target: str) -> str:
     return mode.label
 
 
-def flame_data(tree: FlameTree, strings: Strings, provenances: ProvenanceTable) -> dict[str, Any]:
+def flame_data(
+    tree: FlameTree, strings: Strings, provenances: ProvenanceTable, with_base: bool = False
+) -> dict[str, Any]:
     """One tree as JSON.
 
     Cases of one kernel have one shape: names, kinds, places and parents in depth-first order, and for each mode the nodes that have
@@ -75,7 +78,7 @@ def flame_data(tree: FlameTree, strings: Strings, provenances: ProvenanceTable) 
     nodes.  ``p`` holds provenance numbers the same way, one number where all nodes have the same.
     """
     shapes: dict[str, int] = {}
-    cases = [_case_data(node, tree.modes, strings, provenances, shapes) for node in tree.root.children]
+    cases = [_case_data(node, tree.modes, strings, provenances, shapes, with_base) for node in tree.root.children]
     return {
         "target": tree.target_name,
         "arch": tree.target,
@@ -88,15 +91,25 @@ def flame_data(tree: FlameTree, strings: Strings, provenances: ProvenanceTable) 
         "p": [_number(tree.root, mode, provenances) for mode in tree.modes],
         "shapes": [json.loads(text) for text in shapes],
         "cases": cases,
+        **({"base": [_finite(tree.root.weight(BASE + mode.id)) for mode in tree.modes]} if with_base else {}),
     }
 
 
 def _case_data(
-    case: Node, modes: Sequence[Mode], strings: Strings, provenances: ProvenanceTable, shapes: dict[str, int]
+    case: Node,
+    modes: Sequence[Mode],
+    strings: Strings,
+    provenances: ProvenanceTable,
+    shapes: dict[str, int],
+    with_base: bool,
 ) -> list[Any]:
     """[label, detail, shape, figures by mode, provenance by mode, flags] of a case; its shape is added where it is new."""
     nodes, parents = _depth_first(case)
-    having = [[i for i, node in enumerate(nodes) if _finite(node.weight(mode.id)) is not None] for mode in modes]
+    keys = ("", BASE) if with_base else ("",)
+    having = [
+        [i for i, node in enumerate(nodes) if any(_finite(node.weight(key + mode.id)) is not None for key in keys)]
+        for mode in modes
+    ]
     rest = nodes[1:]
     shape = {
         "n": [strings.number(node.name) for node in rest],
@@ -117,9 +130,11 @@ def _case_data(
         [m, i, nodes[i].figures[mode.id].flag]
         for m, (mode, places) in enumerate(zip(modes, having))
         for i in places
-        if nodes[i].figures[mode.id].flag
+        if mode.id in nodes[i].figures and nodes[i].figures[mode.id].flag
     ]
-    return [strings.number(case.name), strings.number(case.detail), number, figures, sources, flags]
+    bases = [[_finite(nodes[i].weight(BASE + mode.id)) for i in places] for mode, places in zip(modes, having)]
+    record = [strings.number(case.name), strings.number(case.detail), number, figures, sources, flags]
+    return [*record, bases] if with_base else record
 
 
 def _number(node: Node, mode: Mode, provenances: ProvenanceTable) -> int:

@@ -82,6 +82,7 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
             for roof in roofs
         ],
         "flames": [flame_view.flame_table(tree, provenances) for tree in trees],
+        "comparing": False,
         "flame_modes": [mode for mode in MODES if any(mode in tree.modes for tree in trees)],
         "conflicts": conflict_targets(run, labels, provenances),
         "variants": variant_tables(run, labels, provenances),
@@ -105,15 +106,20 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "sources": [file.data for file in sources],
     }
     data["strings"] = strings.all()  # after everything that gives them out
-    style, theme, script = _asset("report.css"), _asset("theme.js"), "\n".join(map(_asset, SCRIPTS))
-    values |= {
+    return page("report.html.j2", values, data, SCRIPTS)
+
+
+def page(template: str, values: dict[str, Any], data: dict[str, Any], scripts: Sequence[str]) -> str:
+    """A page from a template: style and scripts inlined and allowed by their hashes, ``data`` as inert JSON."""
+    style, theme, script = _asset("report.css"), _asset("theme.js"), "\n".join(map(_asset, scripts))
+    inlined = {
         "style": Markup(style),
         "theme_script": Markup(theme),
         "script": Markup(script),
         "policy": policy(style, theme, script),
         "data": Markup(inert_json(data)),
     }
-    return _environment().get_template("report.html.j2").render(values)
+    return _environment().get_template(template).render(values | inlined)
 
 
 def write(run: Run, path: str | Path) -> Path:
@@ -168,7 +174,8 @@ def _digest(text: str) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return (resources.files("tileprof.report") / "assets" / name).read_text(encoding="utf-8").strip()
+    text = (resources.files("tileprof.report") / "assets" / name).read_text(encoding="utf-8")
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())  # no text of ours spans lines
 
 
 @cache

@@ -50,8 +50,8 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     ("arguments", "message"),
     [
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
-        (["frobnicate"], "Commands are run, report, check, import, conflicts, doctor, calibrate, schema."),
-        (["compare", "a", "b"], "'compare' is not there yet"),
+        (["frobnicate"], "Commands are run, report, check, compare, import, conflicts, doctor, calibrate, schema."),
+        (["compare", "a", "b"], "there is no run in a"),
         (["run"], "Missing argument 'WORKLOAD'"),
         (["run", "w.yaml", "--exekutor", "inline"], "Did you mean '--executor'?"),
         (["run", "none.yaml"], "there is no workload file none.yaml"),
