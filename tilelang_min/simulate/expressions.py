@@ -241,7 +241,10 @@ class Expressions:
             inner = self.array(e.args[0])
             if inner.dtype == e.dtype:
                 return inner
-            return Array(f"reinterpret(rt.spread({inner.source}), {numpy_name(e.dtype)}, {e.lanes})", e.dtype, e.lanes)
+            source = f"rt.spread({inner.source})"
+            if inner.constant:  # a Python number, whose bits NumPy would make up
+                source = f"np.asarray({source}, {numpy_name(inner.dtype)})"
+            return Array(f"reinterpret({source}, {numpy_name(e.dtype)}, {e.lanes})", e.dtype, e.lanes)
         if short in UNARY_MATH and len(e.args) == 1:
             (a,) = (self.array(arg) for arg in e.args)
             result = self.integers.result(self.by_float32(UNARY_MATH[short], (a,), e.dtype), (a,), e.dtype)

@@ -22,6 +22,9 @@ MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 SCHEDULING = {"llvm.amdgcn.sched.barrier", "llvm.amdgcn.sched.group.barrier", "llvm.amdgcn.iglp.opt"}
 """Calls that tell the vendor's compiler how to order instructions, and do nothing when they run."""
 
+DOTS = ("llvm.x86.avx512.vpdpbusd.", "llvm.x86.avx512.pmaddw.d.", "llvm.x86.avx2.pmadd.wd", "llvm.x86.sse2.pmadd.wd")
+"""Begins of the names of x86 instructions that add up products of neighbouring integers in each lane."""
+
 SHUFFLES = {"tirx.tvm_warp_shuffle_xor", "llvm.amdgcn.ds.swizzle", "llvm.amdgcn.ds.bpermute"}
 """Calls by which each lane of a warp reads a register of another lane."""
 
@@ -98,6 +101,10 @@ class Instructions(Expressions):
         name: str = e.value
         if name in SHUFFLES:
             return self.shuffle(name, e)
+        if name.startswith(DOTS):
+            *sums, left, right = (self.array(arg) for arg in e.args)
+            product = f"dot(rt.spread({left.source}), rt.spread({right.source}), {e.lanes})"
+            return Array(f"rt.spread({sums[0].source}) + {product}" if sums else product, e.dtype, e.lanes)
         if not name.startswith("llvm.amdgcn.mfma."):
             return super().intrinsic(e)
         modifiers = tuple(int(arg.value) if arg.kind == "const" else -1 for arg in e.args[3:])

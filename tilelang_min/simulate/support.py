@@ -99,6 +99,17 @@ def reinterpret(value: Any, dtype: Any, lanes: int) -> Any:
     return words.reshape(-1) if lanes == 1 else words.T
 
 
+def dot(a: Any, b: Any, lanes: int) -> Any:
+    """Products of neighbouring narrow integers, (lanes * n, threads) each, added up to (lanes, threads) of int32.
+
+    An operand that is the same in all lanes may be given for one of them.
+    """
+    left, right = (np.asarray(x).astype(np.int32) for x in (a, b))
+    words = max(len(left), len(right))
+    left, right = (np.tile(x, (words // len(x), 1)) for x in (left, right))
+    return (left * right).reshape(lanes, -1, left.shape[-1]).sum(axis=1, dtype=np.int32)
+
+
 def bounds(base: Any) -> tuple[int, int]:
     """Least and greatest value of a lane array."""
     return int(base.min()), int(base.max())
@@ -116,6 +127,7 @@ NAMESPACE: dict[str, Any] = {
     "truncated_division": truncated_division,
     "truncated_remainder": truncated_remainder,
     "reinterpret": reinterpret,
+    "dot": dot,
     "bounds": bounds,
     "np": np,
     "add": np.add,

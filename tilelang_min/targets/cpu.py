@@ -18,12 +18,18 @@ _FLAGS: dict[str, frozenset[str]] = {
     "x86-64-v2": frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}),
     "x86-64-v3": frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}),
     "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    "x86-64-v4+vnni": frozenset({"avx512_vnni"}),
 }
 # level: vector bits, vector registers
-_VECTORS: dict[str, tuple[int, int]] = {"x86-64-v2": (128, 16), "x86-64-v3": (256, 16), "x86-64-v4": (512, 32)}
+_VECTORS: dict[str, tuple[int, int]] = {
+    "x86-64-v2": (128, 16),
+    "x86-64-v3": (256, 16),
+    "x86-64-v4": (512, 32),
+    "x86-64-v4+vnni": (512, 32),
+}
 
 ARCHITECTURES = tuple(_FLAGS)
-"""Names of the known levels, lowest first."""
+"""Names of the known levels, lowest first.  What follows a plus are extensions that the level itself does not have."""
 
 TILE_BYTES = 1024 * 1024
 
@@ -103,7 +109,7 @@ def target(arch: str, name: str | None = None) -> Target:
         ),
         limits=None,
         matrix_instructions=(),
-        features=frozenset(),
+        features=frozenset(arch.split("+")[1:]),
         vector_bits=bits,
         devices=(),
         source=f"{LEVELS_SOURCE}; threads a block as on GPUs, so that one kernel compiles for all",

@@ -17,6 +17,7 @@ from tilelang_min.targets import cpu
 
 HERE = cpu.detect()
 LEVELS = [level for level in cpu.ARCHITECTURES if cpu.ARCHITECTURES.index(level) <= cpu.ARCHITECTURES.index(HERE)]
+LEVELS = [level for level in LEVELS if "+" not in level]  # extensions do not touch these
 
 REFERENCES: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
@@ -69,7 +70,7 @@ def distance(result: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> np.nd
 @pytest.mark.parametrize("name", REFERENCES)
 def test_float32_functions_are_within_two_and_a_bit_units(name: str, level: str, tmp_path: Path) -> None:
     x = arguments()
-    lanes = {"x86-64-v2": 4, "x86-64-v3": 8, "x86-64-v4": 16}[level]
+    lanes = {"x86-64-v2": 4, "x86-64-v3": 8, "x86-64-v4": 16}[level.partition("+")[0]]
     x = np.concatenate([x, np.ones(-len(x) % lanes, np.float32)])
     y = np.empty_like(x)
     kernel = generate(unary(getattr(tirx, name), len(x), lanes, target=f"cpu:{level}"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_matmul import quickstart
 
 import tilelang_min as tilelang
-from tilelang_min.lower.gemm_cpu import block_shape
+from tilelang_min.lower.blocks_cpu import block_shape
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.sampled_from([16, 32]))

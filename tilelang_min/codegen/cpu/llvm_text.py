@@ -54,7 +54,10 @@ def print_llvm(program: ThreadProgram) -> str:
     from tvm.target import Target
     from tvm.tirx import transform
 
-    machine = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": program.target.arch, "opt-level": 0}
+    level, *extensions = program.target.arch.split("+")
+    machine: dict[str, Any] = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": level, "opt-level": 0}
+    if extensions:
+        machine["mattr"] = [f"+avx512{extension}" for extension in extensions]
     target = Target(machine)
     function = llvm_float64.rewrite_calls(with_plain_types(program.function, _NEEDS))
     function = elementary.rewrite_calls(function)
