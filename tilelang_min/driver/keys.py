@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from tilelang_min.driver.versions import tool_versions
-from tilelang_min.language import PrimFunc
+from tilelang_min.language import Macro, PrimFunc
 from tilelang_min.language.source_lines import source_lines
 
 
@@ -121,6 +121,8 @@ class _Describer:
             return f"{kind} {{{', '.join(f'{key}: {item}' for key, item in items)}}}"
         if type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
             return f"{kind} {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        if isinstance(value, Macro):
+            return f"macro {self.text(value.function)}"
         if isinstance(value, types.FunctionType):
             return self.once(value, f"function {value.__qualname__}", self.function)
         if isinstance(value, type):

@@ -7,11 +7,12 @@ from typing import Any
 
 from tvm import tirx
 
+from tilelang_min.frontend.macros import inline
 from tilelang_min.frontend.statements import StatementParser
 from tilelang_min.frontend.values import Access, Variable, as_expression, constant, dtype_of, is_expression
 from tilelang_min.ir.expressions import bind_range, simplify
 from tilelang_min.ir.nodes import Assign, Conditional, Loop, Parallel, Statement
-from tilelang_min.language import Construct
+from tilelang_min.language import Construct, Macro
 
 
 class BodyParser(StatementParser):
@@ -37,6 +38,10 @@ class BodyParser(StatementParser):
         elif isinstance(node, ast.AugAssign):
             self.augmented(node, out)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function = self.evaluator.raw(node.value.func)
+            if isinstance(function, Macro):
+                inline(self, node.value, function, out)
+                return
             made = self.call(node.value)
             if made is not None:
                 out.append(made)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from contextlib import suppress
-from typing import Any
 
 from tvm import tirx
 
@@ -13,7 +11,8 @@ from tilelang_min.errors import ShapeError
 from tilelang_min.frontend.body import BodyParser, counted
 from tilelang_min.frontend.evaluate import Evaluator, normal_dtype
 from tilelang_min.frontend.local_tiles import check_local_tiles
-from tilelang_min.frontend.source import KernelSource, read_source
+from tilelang_min.frontend.source import read_source
+from tilelang_min.frontend.surroundings import surroundings, whole_file
 from tilelang_min.frontend.values import plain_number
 from tilelang_min.ir.expressions import bind_range
 from tilelang_min.ir.nodes import Buffer, Statement, TileProgram
@@ -33,7 +32,7 @@ class KernelParser(BodyParser):
 
     def __init__(self, kernel: PrimFunc) -> None:
         source = read_source(kernel.function)
-        super().__init__(source, Evaluator(source, _surroundings(kernel)))
+        super().__init__(source, Evaluator(source, surroundings(kernel.function, kernel.scope)))
         self.kernel = kernel
         self.grid: tuple[int, int, int] = (1, 1, 1)
         self.threads = 128
@@ -90,7 +89,7 @@ class KernelParser(BodyParser):
                 "add `with T.Kernel(grid_x, grid_y, threads=128) as (bx, by):`",
             )
         check_local_tiles(self.local_uses)
-        text = "\n".join(self.source.lines)
+        self.sources[self.source.file] = whole_file(self.source)
         return TileProgram(
             name=self.kernel.name,
             parameters=parameters,
@@ -103,7 +102,7 @@ class KernelParser(BodyParser):
             location=self.source.location(function),
             panel=self.panel,
             pinned=self.pinned,
-            sources={self.source.file: _whole_file(self.source, text)},
+            sources=self.sources,
         )
 
     def parameter(self, argument: ast.arg) -> Buffer:
@@ -202,26 +201,6 @@ class KernelParser(BodyParser):
             # A grid dimension of one block has index 0: expressions get simpler, and no bound check is needed.
             self.evaluator.bind(element.id, variable if extent > 1 else 0)
         return self.block(statement.body)
-
-
-def _surroundings(kernel: PrimFunc) -> dict[str, Any]:
-    """Every name the function sees: globals, the defining scope, closure cells."""
-    names = dict(kernel.function.__globals__)
-    names.update(kernel.scope)
-    code = kernel.function.__code__
-    for name, cell in zip(code.co_freevars, kernel.function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # a name that its function has not bound yet is not defined here
-            names[name] = cell.cell_contents
-    return names
-
-
-def _whole_file(source: KernelSource, fallback: str) -> str:
-    """Text of the author's file, so that reports can show it; the function alone when the file cannot be read."""
-    try:
-        with open(source.file, encoding="utf-8") as stream:
-            return stream.read()
-    except (OSError, UnicodeDecodeError):
-        return "\n" * (source.first_line - 1) + fallback
 
 
 __all__ = ["KernelParser", "parse"]

@@ -22,7 +22,7 @@ from tilelang_min.frontend.regions import copy_regions, tile_region
 from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import convert, is_expression, plain_number
 from tilelang_min.ir.expressions import loads
-from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Gemm, Statement
+from tilelang_min.ir.nodes import Assign, Barrier, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.language import Construct, GemmWarpPolicy
 from tilelang_min.program import TileOperation
@@ -44,6 +44,15 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
 MIXED = ({"float8_e4m3", "float8_e5m2"}, {"int8", "uint8"})
 """Different types of A and B that T.gemm takes."""
 
+_SCOPES = {
+    "shared": "shared",
+    "shared.dyn": "shared",
+    "local.fragment": "fragment",
+    "fragment": "fragment",
+    "local": "local",
+}
+"""Scopes of T.alloc_buffer, by TileLang's names and ours."""
+
 _OPERANDS = ("shared", "fragment")
 """Where operands of T.gemm may lie."""
 
@@ -61,6 +70,8 @@ class StatementParser:
         self.parallel_operation: int | None = None
         self.panel: tuple[int, str] | None = None
         self.pinned: dict[str, SharedLayout] = {}
+        self.sources: dict[str, str] = {}
+        self.macros: list[str] = []
         self.local_uses: list[LocalUse] = []
         self.analyzer = Analyzer()  # knows the ranges of block and loop indices
         self._names: set[str] = {"bx", "by", "bz"}
@@ -123,12 +134,23 @@ class StatementParser:
 
     def allocate(self, call: ast.Call, function: Construct, name: str) -> Buffer:
         """``T.alloc_shared(shape, dtype)`` and its relatives."""
+        names = ("shape", "dtype", "scope") if function.name == "alloc_buffer" else ("shape", "dtype")
         arguments = {
-            **dict(zip(("shape", "dtype"), call.args, strict=False)),
+            **dict(zip(names, call.args, strict=False)),
             **{str(k.arg): k.value for k in call.keywords},
         }
-        if set(arguments) - {"shape", "dtype"} or "shape" not in arguments or len(call.args) > 2:
+        if set(arguments) - set(names) or "shape" not in arguments or len(call.args) > len(names):
             raise self.error(call, f"T.{function.name} takes a shape and a data type", f"write {function.signature}")
+        scope = function.name.removeprefix("alloc_")
+        if scope == "buffer":
+            given_scope = self.evaluator.raw(arguments["scope"]) if "scope" in arguments else "shared"
+            if given_scope not in _SCOPES:
+                raise self.error(
+                    arguments["scope"],
+                    f"{given_scope!r} is no scope of a tile",
+                    f"use one of {', '.join(repr(name) for name in _SCOPES)}",
+                )
+            scope = _SCOPES[given_scope]
         node = arguments["shape"]
         items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else None
         if items is None:
@@ -141,7 +163,7 @@ class StatementParser:
             raise self.error(node, f"{self.source.segment(node)} is not a shape of positive integers", kind=ShapeError)
         dtype = self.evaluator.dtype(arguments["dtype"]) if "dtype" in arguments else "float32"
         extents = tuple(int(extent) for extent in shape if extent is not None)
-        return self.buffer(call, self.unique(name), extents, dtype, function.name.removeprefix("alloc_"))
+        return self.buffer(call, self.unique(name), extents, dtype, scope)
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -160,6 +182,9 @@ class StatementParser:
             return None
         if function.name.startswith("atomic_"):
             return atomic(self, node, function)
+        if function.name == "sync_threads":
+            self.arguments(node, function, (), 0)
+            return Barrier(self.operation(node, "barrier", self.source.segment(node), (), ()), "the author asks for it")
         if function.name == "annotate_layout":
             annotate_layout(self, node, function)
             return None

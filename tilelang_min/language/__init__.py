@@ -5,7 +5,7 @@ importing this package costs nothing.  ``T.ceildiv`` and the data type names als
 """
 
 from tilelang_min.language.constructs import CONSTRUCTS, Construct
-from tilelang_min.language.prim_func import PrimFunc, Tensor, prim_func
+from tilelang_min.language.prim_func import Buffer, Macro, PrimFunc, Tensor, macro, prim_func
 from tilelang_min.language.types import DTYPES, GemmWarpPolicy, ceildiv, dtype_bytes
 
 bool_ = "bool"
@@ -27,6 +27,7 @@ Kernel = CONSTRUCTS["Kernel"]
 Parallel = CONSTRUCTS["Parallel"]
 Pipelined = CONSTRUCTS["Pipelined"]
 abs = CONSTRUCTS["abs"]
+alloc_buffer = CONSTRUCTS["alloc_buffer"]
 alloc_fragment = CONSTRUCTS["alloc_fragment"]
 alloc_local = CONSTRUCTS["alloc_local"]
 alloc_shared = CONSTRUCTS["alloc_shared"]
@@ -62,6 +63,7 @@ rsqrt = CONSTRUCTS["rsqrt"]
 serial = CONSTRUCTS["serial"]
 sigmoid = CONSTRUCTS["sigmoid"]
 sqrt = CONSTRUCTS["sqrt"]
+sync_threads = CONSTRUCTS["sync_threads"]
 tanh = CONSTRUCTS["tanh"]
 unroll = CONSTRUCTS["unroll"]
 use_swizzle = CONSTRUCTS["use_swizzle"]
@@ -70,14 +72,17 @@ vectorized = CONSTRUCTS["vectorized"]
 __all__ = [
     "CONSTRUCTS",
     "DTYPES",
+    "Buffer",
     "Construct",
     "GemmWarpPolicy",
     "Kernel",
+    "Macro",
     "Parallel",
     "Pipelined",
     "PrimFunc",
     "Tensor",
     "abs",
+    "alloc_buffer",
     "alloc_fragment",
     "alloc_local",
     "alloc_shared",
@@ -112,6 +117,7 @@ __all__ = [
     "int64",
     "log",
     "log2",
+    "macro",
     "make_swizzled_layout",
     "max",
     "min",
@@ -127,6 +133,7 @@ __all__ = [
     "serial",
     "sigmoid",
     "sqrt",
+    "sync_threads",
     "tanh",
     "uint8",
     "uint16",

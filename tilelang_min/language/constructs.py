@@ -32,6 +32,7 @@ CONSTRUCTS = _table(
     ("Kernel", "launch", "T.Kernel(grid_x, grid_y=1, grid_z=1, threads=128)"),
     ("alloc_shared", "alloc", "T.alloc_shared(shape, dtype)"),
     ("alloc_fragment", "alloc", "T.alloc_fragment(shape, dtype)"),
+    ("alloc_buffer", "alloc", "T.alloc_buffer(shape, dtype, scope='shared')"),
     ("alloc_local", "alloc", "T.alloc_local(shape, dtype)"),
     ("alloc_var", "variable", "T.alloc_var(dtype, init=None)"),
     ("use_swizzle", "statement", "T.use_swizzle(panel_size, order='row', enable=True)"),
@@ -39,6 +40,7 @@ CONSTRUCTS = _table(
     ("rows", "layout", "T.rows(padding=0)"),
     ("make_swizzled_layout", "layout", "T.make_swizzled_layout(tile, swizzle_bytes=None)"),
     ("copy", "statement", "T.copy(source, target)"),
+    ("sync_threads", "statement", "T.sync_threads()"),
     ("clear", "statement", "T.clear(buffer)"),
     ("fill", "statement", "T.fill(buffer, value)"),
     (
@@ -81,9 +83,9 @@ CONSTRUCTS = _table(
 PLANNED = {
     name: "see the roadmap in docs/language.md"
     for name in (
-        "alloc_buffer Buffer const copy_async cumsum "
-        "device_assert dynamic empty gemm_warp grid init macro Persistent print "
-        "reshape store sync sync_threads symbolic transpose view "
+        "const copy_async cumsum "
+        "device_assert dynamic empty gemm_warp grid init Persistent print "
+        "reshape store sync symbolic transpose view "
         "zeros"
     ).split()
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
+
+from tilelang_min.errors import LanguageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,14 @@ class Tensor:
 
     shape: Any
     dtype: Any = "float32"
+
+    def __class_getitem__(cls, item: Any) -> Tensor:
+        """``T.Tensor[(M, N), "float32"]``, the other spelling."""
+        return cls(*item)
+
+
+Buffer = Tensor
+"""TVM's name of the same annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,31 @@ class PrimFunc:
     def name(self) -> str:
         """Name of the kernel: the Python function's, or ``label`` where a factory gives its own name to a plain ``main``."""
         return self.label or self.function.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A function whose statements stand in kernels in place of calls of it."""
+
+    function: Callable[..., Any]
+    scope: dict[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The Python function's name."""
+        return self.function.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Macros only mean something in the source of a ``@T.prim_func``."""
+        raise LanguageError(
+            f"macro {self.name} was called outside a kernel, or inside an expression",
+            remedy="write the call as a statement of its own inside a kernel",
+        )
+
+
+def macro(function: Callable[..., Any]) -> Macro:
+    """Mark ``function`` as a macro: a kernel that calls it has its statements in place of the call."""
+    return Macro(function, dict(sys._getframe(1).f_locals))
 
 
 def prim_func(function: Callable[..., Any]) -> PrimFunc:
