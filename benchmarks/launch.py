@@ -79,15 +79,12 @@ def callers(folder: Path) -> dict[str, Callable[[], object]]:
     torch.cuda.synchronize()
     assert float(c.sum()) == 256
     assert float(z.float().sum()) == 128 * 128 * 64
-    pointers, maps = [t.data_ptr() for t in (a, b, c)], [t.data_ptr() for t in (x, y, z)]
-    stream = cuda.current_stream()
+    pointers, stream = [t.data_ptr() for t in (a, b, c)], cuda.current_stream()
     found: dict[str, Callable[[], object]] = {
         "kernel(tensors), 3 tensors": lambda: add(a, b, c),
         "kernel(tensors), 3 tensor maps": lambda: product(x, y, z),
-        "launcher(pointers), 3 tensors": lambda: add._launcher(pointers, grid=(1, 1, 1), threads=128, stream=stream),
-        "launcher(pointers), 3 tensor maps": lambda: product._launcher(
-            maps, grid=(1, 1, 1), threads=product._threads, stream=stream
-        ),
+        "kernel.bind(tensors)(), 3 tensors": add.bind(a, b, c),
+        "kernel.bind(tensors)(), 3 tensor maps": product.bind(x, y, z),
         "torch.add(a, b, out=c)": lambda: torch.add(a, b, out=c),
     }
     found["cuLaunchKernel of cuda-bindings alone"] = bare(add, pointers, stream)

@@ -104,7 +104,7 @@ def test_kernel_that_is_not_there() -> None:
 
 def test_too_many_threads() -> None:
     launcher = cuda_launch.load(cubin(), "add_one")
-    with pytest.raises(LaunchError, match="cuLaunchKernel failed"):
+    with pytest.raises(LaunchError, match="cuLaunchKernelEx failed"):
         launcher([0, 0], grid=(1, 1, 1), threads=2048)
 
 

@@ -33,32 +33,35 @@ class TorchCall:
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         torch = sys.modules["torch"]
-        self.torch = torch
+        self.tensor = torch.Tensor
         self.wanted = [(getattr(torch, DATA_TYPES[p.dtype].tvm, None), tuple(p.shape)) for p in parameters]
+        self.stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if self.stream is None:
+            self.stream = lambda device: torch.cuda.current_stream(device).cuda_stream
 
     def pointers(self, arguments: Sequence[Any]) -> tuple[list[int], int] | None:
         """Addresses and device of the tensors; None where one does not fit, which :func:`prepare_cuda` then explains."""
         if len(arguments) != len(self.wanted):
             return None
-        found, device, tensor = [], -1, self.torch.Tensor
-        for argument, (dtype, shape) in zip(arguments, self.wanted, strict=True):
+        found, device, tensor = [], -1, self.tensor
+        for argument, (dtype, shape) in zip(arguments, self.wanted):  # noqa: B905: their number is the same
             if (
                 not isinstance(argument, tensor)
                 or argument.dtype is not dtype
                 or argument.shape != shape
-                or not argument.is_cuda
                 or not argument.is_contiguous()
             ):
                 return None
             where = argument.get_device()
-            if device not in (-1, where):
-                return None
-            device = where
+            if where != device:
+                if device >= 0 or where < 0:
+                    return None
+                device = where
             pointer = argument.data_ptr()
-            if pointer % 16:
+            if pointer & 15:
                 return None
             found.append(pointer)
-        return found, device
+        return None if device < 0 else (found, device)
 
 
 def check_count(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> None:

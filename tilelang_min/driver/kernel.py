@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -147,20 +148,30 @@ class Kernel:
 
     def _launch_cuda(self, launcher: Any, args: tuple[Any, ...]) -> None:
         """Launch on the tensors' own device, on torch's current stream there."""
+        cuda = self._cuda
+        quick = self._torch_call.pointers(args) if "torch" in sys.modules else None
+        if quick is None:
+            prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
+            launcher(prepared.pointers, grid=self.grid, threads=self._threads)
+            prepared.finish()
+            return
+        pointers, device = quick
+        context = cuda.ensure_context()
+        if cuda.device_of(context) == device:
+            launcher.launch(
+                context, pointers, self.grid, self._threads, cuda.stream_of(device, self._torch_call.stream)
+            )
+            return
+        with cuda.on_device(device) as context:
+            launcher.launch(
+                context, pointers, self.grid, self._threads, cuda.stream_of(device, self._torch_call.stream)
+            )
+
+    @cached_property
+    def _cuda(self) -> Any:
         from tilelang_min.runtime import cuda
 
-        quick = self._torch_call.pointers(args) if "torch" in sys.modules else None
-        if quick is not None:
-            pointers, device = quick
-            if device == cuda.current_device():
-                launcher(pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
-            else:
-                with cuda.on_device(device):
-                    launcher(pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
-            return
-        prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
-        launcher(prepared.pointers, grid=self.grid, threads=self._threads)
-        prepared.finish()
+        return cuda
 
     @cached_property
     def _threads(self) -> int:
@@ -226,6 +237,13 @@ class Kernel:
                         remedy="simulate with kernel.simulate(...); the bundle's hsaco can be loaded with hipModuleLoad",
                     )
         return self._launcher
+
+    def bind(self, *args: Any) -> Callable[[], None]:
+        """A function without arguments that launches on these tensors, which are checked now and kept alive: half of a call's
+        cost on a GPU.  See :func:`tilelang_min.driver.binding.bind`."""
+        from tilelang_min.driver.binding import bind
+
+        return bind(self, args)
 
     def get_profiler(self) -> Profiler:
         """An object with ``do_bench()``, as in TileLang."""

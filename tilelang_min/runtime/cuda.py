@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -160,20 +160,30 @@ _devices: dict[int, int] = {}
 
 def current_device() -> int:
     """Number of the device of the current context."""
-    context = ensure_context()
+    return device_of(ensure_context())
+
+
+def device_of(context: int) -> int:
+    """Number of the device of a context, which must be the current one."""
     device = _devices.get(context)
     if device is None:
         device = _devices[context] = int(call("cuCtxGetDevice"))
     return device
 
 
+def stream_of(ordinal: int, torchs: Callable[[int], int]) -> int:
+    """The stream of :func:`use_stream`, else torch's current one on a device, which ``torchs`` tells."""
+    chosen = _current.stream
+    return torchs(ordinal) if chosen is None else chosen
+
+
 @contextmanager
-def on_device(ordinal: int) -> Iterator[None]:
-    """Makes the primary context of a device, which torch uses too, the current one of this thread for a while."""
+def on_device(ordinal: int) -> Iterator[int]:
+    """Makes the primary context of a device, which torch uses too, the current one of this thread for a while; its address."""
     before = ensure_context()
     _primary_context(ordinal)
     try:
-        yield
+        yield ensure_context()
     finally:
         call("cuCtxSetCurrent", before)
 

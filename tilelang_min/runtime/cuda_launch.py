@@ -124,20 +124,25 @@ class Launcher:
         self, pointers: Sequence[int], *, grid: tuple[int, int, int], threads: int, stream: int | None = None
     ) -> None:
         """Launch.  ``pointers`` are device addresses in parameter order; ``stream`` defaults to :func:`cuda.current_stream`."""
-        context = cuda.ensure_context()
+        self.launch(cuda.ensure_context(), pointers, grid, threads, cuda.current_stream() if stream is None else stream)
+
+    def launch(
+        self, context: int, pointers: Sequence[int], grid: tuple[int, int, int], threads: int, stream: int
+    ) -> None:
+        """The same for who knows the current context and the stream already."""
         call = self._calls.by_context.get(context)
         if call is None or len(call.values) < len(pointers):
             call = self._prepare(context, len(pointers))
         if call.last != (grid, threads):
             self._shape(call, grid, threads)
-        call.values[: len(pointers)] = list(pointers)
+        values = call.values
+        for slot, pointer in enumerate(pointers):
+            values[slot] = pointer
         if self.encoders:
-            slot = self.count
             call.maps = [encoder.encoded(pointers[encoder.position]) for encoder in self.encoders]
-            for address, _ in call.maps:
+            for slot, (address, _) in enumerate(call.maps, self.count):
                 call.addresses[slot] = address
-                slot += 1
-        call.config.stream = cuda.current_stream() if stream is None else stream
+        call.config.stream = stream
         status = self._launch(call.config_pointer, call.function, call.addresses, None)
         if status:
             cuda.check(status, "cuLaunchKernelEx")

@@ -9,8 +9,9 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError
 
-SHORT_NS = 15_000.0
-"""Work shorter than this is replayed from a graph where the method is left open: launching from Python takes about as long."""
+SHORT_NS = 50_000.0
+"""Work that events say is shorter is replayed from a graph where the method is left open: an event, a launch and an event take
+the host about 15 us, so that events of short work may measure the host."""
 LEAST, MOST = 5, 1000
 """Samples of one measurement."""
 METHODS = ("auto", "events", "graph", "wall")

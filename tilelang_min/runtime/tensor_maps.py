@@ -75,6 +75,7 @@ class MapEncoder:
         for extent in inner_first[:-1]:
             pitch *= extent
             strides.append(pitch)
+        strides = strides or [UNIT_BYTES]  # of one dimension none is read, but the driver refuses an empty list
         kind = _DATA_TYPES.get(tensor_map.dtype, "UINT8") if size > 1 else "UINT8"
         made = self._call(
             "cuTensorMapEncodeTiled",

@@ -200,6 +200,17 @@ def test_options_that_are_not_there() -> None:
         tilelang.compile(axpy, "cuda:sm_81")
 
 
+def test_bound_to_tensors() -> None:
+    x, y, z = tensors()
+    kernel = tilelang.compile(axpy, "cpu", cache=False)
+    launch = kernel.bind(x, y, z)
+    launch()
+    launch()
+    assert np.array_equal(y, 1 + 4 * x)
+    with pytest.raises(LaunchError, match="takes 3 tensors"):
+        kernel.bind(x)
+
+
 def test_launching_where_it_cannot_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     from tilelang_min.runtime import cuda
 
