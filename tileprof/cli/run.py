@@ -78,6 +78,8 @@ def _list_cases(prepared: Any) -> None:
             what = "compile, simulate, launch" + "".join(f", {tool}" for tool in (*measured, *plan.counters))
         else:
             what = f"compile, simulate ({plan.reason})"
+        if plan.passes is not None:
+            what += f"; rocprofv3 would take {plan.passes.describe()}"
         click.echo(f"{case.id}  {what}")
     click.echo(_count_line(prepared), err=True)
 

@@ -83,12 +83,12 @@ def read(paths: Iterable[Path]) -> ForeignProfile:
         recognised += 1
         if table.dropped:
             notes.append(f"{path.name}: {table.dropped} damaged rows were left out")
-        folder, number_of_pass = (
-            (path.parent.parent, path.parent.name) if _PASS.match(path.parent.name) else (path.parent, "")
-        )
+        folder, number_of_pass = _place(path)
         if kind == "agents":
             agents_near.setdefault(folder, agents_from_table(table))
-        key = (folder, _SUFFIX.sub("", path.stem))
+        stem = _SUFFIX.sub("", path.stem)
+        # passes are processes of their own: their files differ in the process number
+        key = (folder, re.sub(r"\d+", "#", stem) if number_of_pass else stem)
         groups.setdefault(key, _Group(defaultdict(list))).tables[kind].append((number_of_pass, table))
     if not recognised:
         raise ProfileFormatError(
@@ -121,6 +121,14 @@ def read(paths: Iterable[Path]) -> ForeignProfile:
         gpus=tuple(gpus.values()),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _place(path: Path) -> tuple[Path, str]:
+    """Folder of a file and its pass: ``run/pass_2/host/7_kernel_trace.csv`` lies in ``run/host``, in ``pass_2``."""
+    for parent in path.parents:
+        if _PASS.match(parent.name):
+            return parent.parent / path.parent.relative_to(parent), parent.name
+    return path.parent, ""
 
 
 class _Reader:

@@ -22,7 +22,7 @@ _COLUMNS = {
 
 def is_summary(text: str) -> bool:
     """Whether a text is such a summary."""
-    return re.search(r"^ROCPROFV3 .*SUMMARY:", plain(text.replace("\n", "\x0a")), re.MULTILINE) is not None
+    return re.search(r"^ROCPROFV3 .*SUMMARY:", plain(text), re.MULTILINE) is not None
 
 
 def read(text: str, path: Path) -> ForeignProfile:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
+from tileprof.collect.perf import metrics_of as counted_metrics
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
 from tileprof.metrics import metadata_metrics
@@ -179,6 +180,9 @@ class CaseBuilder:
         self.metrics += work.metrics
         for note in work.notes:
             self.note(note)
+
+    def _take_counted(self, message: Mapping[str, Any]) -> None:
+        self.metrics += counted_metrics(message["readings"], message["launches"])
 
     def forget(self) -> None:
         """Let go of what is large, once the result is stored."""

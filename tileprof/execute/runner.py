@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import tileprof
 from tileprof import __version__
-from tileprof.collect import ncu, nsys
+from tileprof.collect import ncu, nsys, perf, rocprof, rocprofv3
 from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
+from tileprof.collect.tool import Availability
 from tileprof.errors import UsageError
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import Paths
@@ -25,6 +26,15 @@ from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
 from tileprof.store.writer import RunStore
 from tileprof.workload import Case, Workload, expand_cases, load_workload
 from tileprof.workload.problems import unknown
+
+TOOLS: dict[str, Callable[[], Availability]] = {
+    "ncu": ncu.available,
+    "nsys": nsys.available,
+    "rocprofv3": rocprofv3.available,
+    "rocprof": rocprof.available,
+    "perf": perf.available,
+}
+"""Counter tools and what tells whether they can be used here."""
 
 MOST_CASES = 10_000
 """Cases that run without being confirmed."""
@@ -94,7 +104,7 @@ def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
     used = {case.target.name for case in cases}
     names = tuple(name for name in workload.targets if name in used)
     machine = machine or probe()
-    plan = make_plan(workload, names, machine, options.profilers, {"ncu": ncu.available, "nsys": nsys.available})
+    plan = make_plan(workload, names, machine, options.profilers, TOOLS)
     return Prepared(options, workload, tuple(cases), plan, machine, executor)
 
 

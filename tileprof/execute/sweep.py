@@ -233,6 +233,7 @@ class Sweep:
             "atol": reference.get("atol", 0.0),
             "seed": self.workload.seed,
             "timing": asdict(timing) if plan.timed else None,
+            "count": "perf" in plan.counters,
             "against": self.against.get(builder.case.id),
         }
         if timing.graph == "on" and (plan.gpu is None or plan.gpu.vendor != "nvidia"):

@@ -103,7 +103,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     """Run one case and send what comes out, step by step.
 
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
-    ``timing`` (policy, or None for no timing).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``.
+    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters).  Messages: ``stage``, ``check``,
+    ``incorrect``, ``timed``, ``telemetry``, ``counted``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -134,8 +135,26 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)
     if seen is not None:
         send("telemetry", **seen)
+    if job.get("count"):
+        _count(runner, send)
     if job.get("against"):
         _interleave(runner, job, send)
+
+
+COUNTED_LAUNCHES = 5
+"""Launches over which a processor's counters are read, after those that were timed."""
+
+
+def _count(runner: CaseRunner, send: Callable[..., None]) -> None:
+    """Launches once more under the processor's counters, as ``counted``."""
+    from tileprof.collect.perf import Counting
+
+    send("stage", stage="counting")
+    with Counting() as counting:
+        for _ in range(COUNTED_LAUNCHES):
+            runner.launch()
+    readings = {metric: {"value": one.value, "share": one.share} for metric, one in counting.readings.items()}
+    send("counted", readings=readings, launches=COUNTED_LAUNCHES)
 
 
 def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:

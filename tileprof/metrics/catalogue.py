@@ -208,6 +208,14 @@ _SINGLES = (
     MetricInfo(
         "vector.active_lanes", "threads", "mean of the lanes that a vector instruction has switched on", "higher"
     ),
+    MetricInfo("cpu.cycles", "cycles", "cycles of all threads of the launch in user mode", "lower"),
+    MetricInfo("cpu.task_ns", "ns", "time that all threads of the launch ran on a core, together", "lower"),
+    MetricInfo("cpu.cache_references", "requests", "accesses that reached the last-level cache", "lower"),
+    MetricInfo("cpu.cache_misses", "requests", "accesses that missed the last-level cache", "lower"),
+    MetricInfo("cpu.branches", "instructions", "branches executed"),
+    MetricInfo("cpu.branch_misses", "instructions", "branches predicted wrong", "lower"),
+    MetricInfo("cpu.page_faults", "faults", "page faults: memory touched for the first time", "lower"),
+    MetricInfo("cpu.context_switches", "switches", "times that a thread of the launch had to leave its core", "lower"),
     MetricInfo("wave.cycles", "cycles", "cycles of all wavefronts together, from start to end"),
     MetricInfo("wave.active_cycles", "cycles", "of wave.cycles: an instruction was executing"),
     MetricInfo("wave.dependency_cycles", "cycles", "of wave.cycles: waiting for an earlier result or memory", "lower"),

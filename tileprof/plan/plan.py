@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.plan.amd_counters import CounterPlan, counter_plan
 from tileprof.plan.machine import Gpu, Machine
 from tileprof.store.records import Unavailable
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
 
-NOT_THERE_YET = ("cycles", "rocprofv3", "rocprof", "perf")
+NOT_THERE_YET = ("cycles",)
 """Profilers that the workload format names and this version does not run."""
 
 _KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
@@ -36,7 +37,8 @@ class TargetPlan:
 
     Where ``launches`` is false, cases are compiled and simulated and end as ``not_run`` because of ``reason``.  ``timed`` says
     whether launches are timed, ``counters`` names the counter tools.  ``unsupported`` is a reason for which all cases of the
-    target end as ``unsupported``.  ``gpu`` is the device that launches (None on a processor).
+    target end as ``unsupported``.  ``gpu`` is the device that launches (None on a processor).  ``passes``
+    are those of rocprofv3 on an AMD GPU, also where there is none here.
     """
 
     target: TargetEntry
@@ -46,6 +48,7 @@ class TargetPlan:
     reason: str = ""
     unsupported: str | None = None
     gpu: Gpu | None = None
+    passes: CounterPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,22 @@ def make_plan(
     unavailable: list[Unavailable] = []
     for name in names:
         planner = _TargetPlanner(workload.targets[name], machine, profilers, asker)
-        plans[name] = planner.plan()
+        plans[name] = replace(planner.plan(), passes=_amd_passes(workload, name, profilers))
         unavailable += planner.unavailable
     return Plan(plans, tuple(unavailable))
+
+
+def _amd_passes(workload: Workload, name: str, profilers: tuple[str, ...]) -> CounterPlan | None:
+    """Passes for the metrics that the workload's kernels ask for on an AMD target, unless counters are not wanted there."""
+    target = workload.targets[name]
+    asked = set(profilers or target.profilers)
+    if target.kind != "hip" or target.unsupported is not None or not asked & {"auto", "rocprofv3", "rocprof"}:
+        return None
+    metrics = dict.fromkeys(metric for kernel in workload.kernels for metric in kernel.metrics)
+    raw = [counter for tool in ("rocprofv3", "rocprof") for counter in workload.raw_metrics.get(tool, ())]
+    arch = target.target.partition(":")[2]
+    known = [metric for metric in metrics if not counter_plan(arch, [metric]).without]
+    return counter_plan(arch, known, raw)
 
 
 def _check_asked(workload: Workload, names: tuple[str, ...], profilers: tuple[str, ...]) -> None:
@@ -96,8 +112,17 @@ def _check_asked(workload: Workload, names: tuple[str, ...], profilers: tuple[st
         raise UsageError("--profiler none excludes the others")
 
 
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """The state of a tool that nobody answers for."""
+
+    usable: bool = False
+    why: str = "not used by this version"
+    remedy: str = ""
+
+
 class _Tools:
-    """Asks each tool once whether it can be used."""
+    """Asks each tool once whether it can be used; one that nobody answers for cannot."""
 
     def __init__(self, tools: Mapping[str, Callable[[], ToolState]]) -> None:
         self._tools = tools
@@ -105,7 +130,7 @@ class _Tools:
 
     def __getitem__(self, name: str) -> ToolState:
         if name not in self._answers:
-            self._answers[name] = self._tools[name]()
+            self._answers[name] = self._tools[name]() if name in self._tools else _Unknown()
         return self._answers[name]
 
 
@@ -180,6 +205,8 @@ class _TargetPlanner:
                 return ["ncu"]
             self.unavailable.append(Unavailable("counters", self.target.name, f"ncu: {state.why}", state.remedy))
         if self.target.kind == "cpu":
-            why = "hardware counters of processors are not read by this version"
-            self.unavailable.append(Unavailable("counters", self.target.name, why))
+            state = self.tools["perf"]
+            if state.usable:
+                return ["perf"]
+            self.unavailable.append(Unavailable("counters", self.target.name, f"perf: {state.why}", state.remedy))
         return []

@@ -58,7 +58,10 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (["run", "v.yaml"], "did you mean w.yaml?"),
         (["run", "w.yaml", "--target", "lapto"], "unknown target 'lapto'; did you mean 'laptop'?"),
         (["run", "w.yaml", "--profiler", "timr"], "unknown profiler 'timr'; did you mean 'timer'?"),
-        (["run", "w.yaml", "--profiler", "perf"], "--profiler perf is not there yet"),
+        (
+            ["run", "w.yaml", "--profiler", "rocprofv3"],
+            "--profiler rocprofv3 measures the AMD GPU, and the targets are",
+        ),
         (["run", "w.yaml", "--executor", "dask:tcp://x:1"], "--executor dask is not there yet"),
         (["run", "w.yaml", "--executor", "local:0"], "--executor takes inline, local:N"),
         (["run", "w.yaml", "--against", "x"], "--against: there is no x"),

@@ -191,9 +191,10 @@ def test_passes_are_joined_by_name_and_call(tmp_path: Path) -> None:
     """Each pass is a process of its own with other dispatch numbers, and its rows come in any order."""
     first = [(2, 10, "b", "SQ_WAVES", "4", 64), (1, 10, "a", "SQ_WAVES", "1", 64), (3, 10, "a", "SQ_WAVES", "2", 64)]
     second = [(11, 20, "a", "LDS", "8", 64), (12, 20, "b", "LDS", "9", 64), (13, 20, "a", "LDS", "7", 64)]
-    for number, text in ((1, rows(*first)), (2, rows(*second))):
-        (tmp_path / f"pass_{number}").mkdir()
-        (tmp_path / f"pass_{number}" / "x_counter_collection.csv").write_text(text)
+    for number, process, text in ((1, 10, rows(*first)), (2, 20, rows(*second))):
+        folder = tmp_path / f"pass_{number}" / "host0"
+        folder.mkdir(parents=True)
+        (folder / f"{process}_counter_collection.csv").write_text(text)
     found = [(launch.kernel, launch.raw) for launch in one(tmp_path).launches]
     assert found == [
         ("a", {"SQ_WAVES": 1.0, "LDS": 8.0}),

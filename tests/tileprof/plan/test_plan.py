@@ -11,8 +11,10 @@ import pytest
 
 from tileprof.collect.tool import Availability
 from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.plan.amd_counters import counter_plan
 from tileprof.plan.machine import Gpu, Machine, amd_gpus, parse_nvidia_smi, probe, runs_on
-from tileprof.plan.plan import Plan, make_plan
+from tileprof.plan.passes import over_limit
+from tileprof.plan.plan import NOT_THERE_YET, Plan, make_plan
 from tileprof.workload.load import load_workload
 
 H200 = Gpu("nvidia", "NVIDIA H200", "9.0", "580.1")
@@ -75,8 +77,10 @@ def test_a_profiler_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
         plan(tmp_path, machine(A100), ncu=DENIED, a100="ncu")
     with pytest.raises(ProfilerUnavailable, match="no NVIDIA GPU on this machine"):
         plan(tmp_path, machine(), "ncu")
-    with pytest.raises(UsageError, match="rocprofv3 is not there yet"):
+    with pytest.raises(ProfilerUnavailable, match="rocprofv3 cannot measure mi300x: no AMD GPU on this machine"):
         plan(tmp_path, machine(), "rocprofv3")
+    with pytest.raises(ProfilerUnavailable, match="perf: not used by this version"):
+        plan(tmp_path, machine(), laptop="perf")
     with pytest.raises(UsageError, match="did you mean 'timer'"):
         plan(tmp_path, machine(), "timr")
     with pytest.raises(UsageError, match="none excludes"):
@@ -84,10 +88,31 @@ def test_a_profiler_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
 
 
 def test_profilers_of_the_file_that_are_not_there_yet_are_no_silence(tmp_path: Path) -> None:
-    made = plan(tmp_path, machine(), laptop="perf")
-    assert made.targets["laptop"].unsupported == (
-        "the profiler perf is not there yet; 'auto' measures what this version can"
+    if not NOT_THERE_YET:
+        return
+    made = plan(tmp_path, machine(A100), a100=NOT_THERE_YET[0])
+    assert made.targets["a100"].unsupported == (
+        f"the profiler {NOT_THERE_YET[0]} is not there yet; 'auto' measures what this version can"
     )
+
+
+def test_passes_of_an_amd_gpu_are_planned_also_where_there_is_none(tmp_path: Path) -> None:
+    made = plan(tmp_path, machine())
+    passes = made.targets["mi300x"].passes
+    assert passes is not None
+    assert passes.describe() == "4 passes, 38 counters"
+    assert not any(over_limit(one) for one in passes.passes.passes)
+    assert (made.targets["laptop"].passes, made.targets["a100"].passes) == (None, None)
+    assert plan(tmp_path, machine(), "timer").targets["mi300x"].passes is None
+
+
+def test_passes_follow_the_metrics_that_are_asked_for() -> None:
+    plan = counter_plan("gfx942", ["shared.conflicts", "spill.store_bytes", "l2.hit_rate"], ["SQ_BUSY_CYCLES"])
+    assert plan.without == ("spill.store_bytes",), "a static fact is no counter's"
+    (one,) = plan.passes.passes
+    assert set(one) == {"GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "TCC_HIT_sum", "TCC_MISS_sum", "SQ_BUSY_CYCLES"}
+    assert "TCC_EA_RDREQ_sum" in counter_plan("gfx90a", ["fabric.read_bytes"]).passes.passes[0]
+    assert "TCC_EA0_RDREQ_128B_sum" in counter_plan("gfx950", ["fabric.read_bytes"]).passes.passes[0]
 
 
 def test_none_and_timer(tmp_path: Path) -> None:
