@@ -6,7 +6,7 @@
 Method: inputs from a normal distribution; every kernel is first compared with the product in higher precision, its output filled
 with NaN before; then library and kernels run in turns, the order reversed from round to round, with the L2 flushed before each
 launch, timed by CUDA events.  A figure is the median, a ratio the library's median over the kernel's (more is better).
-``RESULTS/h200-<date>.json`` holds all of it, with quartiles, versions and the device.
+``RESULTS/<date>-h200.json`` holds all of it, with quartiles, versions and the device.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def run(bundles: Path, out: Path) -> int:
         "summary": summary,
         "rows": results,
     }
-    (out / f"h200-{facts['date']}.json").write_text(json.dumps(facts, indent=1))
+    (out / f"{facts['date']}-h200.json").write_text(json.dumps(facts, indent=1))
     for group, figures in summary.items():
         print(
             f"{group}: geometric mean {figures['geometric_mean']:.3f}, least {figures['least']:.3f}, {figures['rows']} rows"
