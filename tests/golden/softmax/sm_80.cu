@@ -1,0 +1,201 @@
+extern "C" __global__ void __launch_bounds__(64) main_kernel(float* __restrict__ A, float* __restrict__ B);
+#line 99 "tests/tilelang_min/driver/golden_kernels.py"
+extern "C" __global__ void __launch_bounds__(64) main_kernel(float* __restrict__ A, float* __restrict__ B) {
+  alignas(64) float x_ptr[16];
+  alignas(16) float high_ptr[4];
+  alignas(16) float total_ptr[4];
+  alignas(16) float A_in_ptr[4];
+  alignas(16) float A_in_1_ptr[4];
+  alignas(16) float high_part_ptr[4];
+  alignas(4) float high_other_ptr[1];
+  alignas(4) float high_other_1_ptr[1];
+  alignas(4) float high_other_2_ptr[1];
+  alignas(4) float high_other_3_ptr[1];
+  alignas(4) float high_other_4_ptr[1];
+  alignas(16) float total_part_ptr[4];
+  alignas(4) float total_other_ptr[1];
+  alignas(4) float total_other_1_ptr[1];
+  alignas(4) float total_other_2_ptr[1];
+  alignas(4) float total_other_3_ptr[1];
+  alignas(4) float total_other_4_ptr[1];
+#line 104 "tests/tilelang_min/driver/golden_kernels.py"
+  *(float4*)(x_ptr + 0) = *(float4*)(A + ((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)));
+  *(float4*)(x_ptr + 4) = *(float4*)(A + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 256));
+  if ((((((int)blockIdx.x) * 8) + (((int)threadIdx.x) >> 5)) + 4) < 44) {
+    *(float4*)(A_in_ptr + 0) = *(float4*)(A + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 512));
+  } else {
+    *(float4*)(A_in_ptr + 0) = make_float4(0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/);
+  }
+  *(float4*)(x_ptr + 8) = *(float4*)(A_in_ptr + 0);
+  if ((((((int)blockIdx.x) * 8) + (((int)threadIdx.x) >> 5)) + 6) < 44) {
+    *(float4*)(A_in_1_ptr + 0) = *(float4*)(A + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 768));
+  } else {
+    *(float4*)(A_in_1_ptr + 0) = make_float4(0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/, 0x0p+0f/*0.000000e+00*/);
+  }
+  *(float4*)(x_ptr + 12) = *(float4*)(A_in_1_ptr + 0);
+#line 105 "tests/tilelang_min/driver/golden_kernels.py"
+  high_part_ptr[0] = x_ptr[0];
+  high_part_ptr[0] = max(high_part_ptr[0], x_ptr[1]);
+  high_part_ptr[0] = max(high_part_ptr[0], x_ptr[2]);
+  high_part_ptr[0] = max(high_part_ptr[0], x_ptr[3]);
+  high_part_ptr[1] = x_ptr[4];
+  high_part_ptr[1] = max(high_part_ptr[1], x_ptr[5]);
+  high_part_ptr[1] = max(high_part_ptr[1], x_ptr[6]);
+  high_part_ptr[1] = max(high_part_ptr[1], x_ptr[7]);
+  high_part_ptr[2] = x_ptr[8];
+  high_part_ptr[2] = max(high_part_ptr[2], x_ptr[9]);
+  high_part_ptr[2] = max(high_part_ptr[2], x_ptr[10]);
+  high_part_ptr[2] = max(high_part_ptr[2], x_ptr[11]);
+  high_part_ptr[3] = x_ptr[12];
+  high_part_ptr[3] = max(high_part_ptr[3], x_ptr[13]);
+  high_part_ptr[3] = max(high_part_ptr[3], x_ptr[14]);
+  high_part_ptr[3] = max(high_part_ptr[3], x_ptr[15]);
+  high_other_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[0], 1, 32);
+  high_part_ptr[0] = max(high_part_ptr[0], high_other_ptr[0]);
+  high_other_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[1], 1, 32);
+  high_part_ptr[1] = max(high_part_ptr[1], high_other_ptr[0]);
+  high_other_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[2], 1, 32);
+  high_part_ptr[2] = max(high_part_ptr[2], high_other_ptr[0]);
+  high_other_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[3], 1, 32);
+  high_part_ptr[3] = max(high_part_ptr[3], high_other_ptr[0]);
+  high_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[0], 2, 32);
+  high_part_ptr[0] = max(high_part_ptr[0], high_other_1_ptr[0]);
+  high_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[1], 2, 32);
+  high_part_ptr[1] = max(high_part_ptr[1], high_other_1_ptr[0]);
+  high_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[2], 2, 32);
+  high_part_ptr[2] = max(high_part_ptr[2], high_other_1_ptr[0]);
+  high_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[3], 2, 32);
+  high_part_ptr[3] = max(high_part_ptr[3], high_other_1_ptr[0]);
+  high_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[0], 4, 32);
+  high_part_ptr[0] = max(high_part_ptr[0], high_other_2_ptr[0]);
+  high_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[1], 4, 32);
+  high_part_ptr[1] = max(high_part_ptr[1], high_other_2_ptr[0]);
+  high_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[2], 4, 32);
+  high_part_ptr[2] = max(high_part_ptr[2], high_other_2_ptr[0]);
+  high_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[3], 4, 32);
+  high_part_ptr[3] = max(high_part_ptr[3], high_other_2_ptr[0]);
+  high_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[0], 8, 32);
+  high_part_ptr[0] = max(high_part_ptr[0], high_other_3_ptr[0]);
+  high_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[1], 8, 32);
+  high_part_ptr[1] = max(high_part_ptr[1], high_other_3_ptr[0]);
+  high_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[2], 8, 32);
+  high_part_ptr[2] = max(high_part_ptr[2], high_other_3_ptr[0]);
+  high_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[3], 8, 32);
+  high_part_ptr[3] = max(high_part_ptr[3], high_other_3_ptr[0]);
+  high_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[0], 16, 32);
+  high_part_ptr[0] = max(high_part_ptr[0], high_other_4_ptr[0]);
+  high_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[1], 16, 32);
+  high_part_ptr[1] = max(high_part_ptr[1], high_other_4_ptr[0]);
+  high_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[2], 16, 32);
+  high_part_ptr[2] = max(high_part_ptr[2], high_other_4_ptr[0]);
+  high_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, high_part_ptr[3], 16, 32);
+  high_part_ptr[3] = max(high_part_ptr[3], high_other_4_ptr[0]);
+  high_ptr[0] = high_part_ptr[0];
+  high_ptr[1] = high_part_ptr[1];
+  high_ptr[2] = high_part_ptr[2];
+  high_ptr[3] = high_part_ptr[3];
+#line 106 "tests/tilelang_min/driver/golden_kernels.py"
+  x_ptr[0] = expf((x_ptr[0] - high_ptr[0]));
+  x_ptr[1] = expf((x_ptr[1] - high_ptr[0]));
+  x_ptr[2] = expf((x_ptr[2] - high_ptr[0]));
+  x_ptr[3] = expf((x_ptr[3] - high_ptr[0]));
+  x_ptr[4] = expf((x_ptr[4] - high_ptr[1]));
+  x_ptr[5] = expf((x_ptr[5] - high_ptr[1]));
+  x_ptr[6] = expf((x_ptr[6] - high_ptr[1]));
+  x_ptr[7] = expf((x_ptr[7] - high_ptr[1]));
+  x_ptr[8] = expf((x_ptr[8] - high_ptr[2]));
+  x_ptr[9] = expf((x_ptr[9] - high_ptr[2]));
+  x_ptr[10] = expf((x_ptr[10] - high_ptr[2]));
+  x_ptr[11] = expf((x_ptr[11] - high_ptr[2]));
+  x_ptr[12] = expf((x_ptr[12] - high_ptr[3]));
+  x_ptr[13] = expf((x_ptr[13] - high_ptr[3]));
+  x_ptr[14] = expf((x_ptr[14] - high_ptr[3]));
+  x_ptr[15] = expf((x_ptr[15] - high_ptr[3]));
+#line 108 "tests/tilelang_min/driver/golden_kernels.py"
+  total_part_ptr[0] = x_ptr[0];
+  total_part_ptr[0] = (total_part_ptr[0] + x_ptr[1]);
+  total_part_ptr[0] = (total_part_ptr[0] + x_ptr[2]);
+  total_part_ptr[0] = (total_part_ptr[0] + x_ptr[3]);
+  total_part_ptr[1] = x_ptr[4];
+  total_part_ptr[1] = (total_part_ptr[1] + x_ptr[5]);
+  total_part_ptr[1] = (total_part_ptr[1] + x_ptr[6]);
+  total_part_ptr[1] = (total_part_ptr[1] + x_ptr[7]);
+  total_part_ptr[2] = x_ptr[8];
+  total_part_ptr[2] = (total_part_ptr[2] + x_ptr[9]);
+  total_part_ptr[2] = (total_part_ptr[2] + x_ptr[10]);
+  total_part_ptr[2] = (total_part_ptr[2] + x_ptr[11]);
+  total_part_ptr[3] = x_ptr[12];
+  total_part_ptr[3] = (total_part_ptr[3] + x_ptr[13]);
+  total_part_ptr[3] = (total_part_ptr[3] + x_ptr[14]);
+  total_part_ptr[3] = (total_part_ptr[3] + x_ptr[15]);
+  total_other_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[0], 1, 32);
+  total_part_ptr[0] = (total_part_ptr[0] + total_other_ptr[0]);
+  total_other_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[1], 1, 32);
+  total_part_ptr[1] = (total_part_ptr[1] + total_other_ptr[0]);
+  total_other_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[2], 1, 32);
+  total_part_ptr[2] = (total_part_ptr[2] + total_other_ptr[0]);
+  total_other_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[3], 1, 32);
+  total_part_ptr[3] = (total_part_ptr[3] + total_other_ptr[0]);
+  total_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[0], 2, 32);
+  total_part_ptr[0] = (total_part_ptr[0] + total_other_1_ptr[0]);
+  total_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[1], 2, 32);
+  total_part_ptr[1] = (total_part_ptr[1] + total_other_1_ptr[0]);
+  total_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[2], 2, 32);
+  total_part_ptr[2] = (total_part_ptr[2] + total_other_1_ptr[0]);
+  total_other_1_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[3], 2, 32);
+  total_part_ptr[3] = (total_part_ptr[3] + total_other_1_ptr[0]);
+  total_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[0], 4, 32);
+  total_part_ptr[0] = (total_part_ptr[0] + total_other_2_ptr[0]);
+  total_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[1], 4, 32);
+  total_part_ptr[1] = (total_part_ptr[1] + total_other_2_ptr[0]);
+  total_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[2], 4, 32);
+  total_part_ptr[2] = (total_part_ptr[2] + total_other_2_ptr[0]);
+  total_other_2_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[3], 4, 32);
+  total_part_ptr[3] = (total_part_ptr[3] + total_other_2_ptr[0]);
+  total_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[0], 8, 32);
+  total_part_ptr[0] = (total_part_ptr[0] + total_other_3_ptr[0]);
+  total_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[1], 8, 32);
+  total_part_ptr[1] = (total_part_ptr[1] + total_other_3_ptr[0]);
+  total_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[2], 8, 32);
+  total_part_ptr[2] = (total_part_ptr[2] + total_other_3_ptr[0]);
+  total_other_3_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[3], 8, 32);
+  total_part_ptr[3] = (total_part_ptr[3] + total_other_3_ptr[0]);
+  total_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[0], 16, 32);
+  total_part_ptr[0] = (total_part_ptr[0] + total_other_4_ptr[0]);
+  total_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[1], 16, 32);
+  total_part_ptr[1] = (total_part_ptr[1] + total_other_4_ptr[0]);
+  total_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[2], 16, 32);
+  total_part_ptr[2] = (total_part_ptr[2] + total_other_4_ptr[0]);
+  total_other_4_ptr[0] = __shfl_xor_sync((uint)4294967295, total_part_ptr[3], 16, 32);
+  total_part_ptr[3] = (total_part_ptr[3] + total_other_4_ptr[0]);
+  total_ptr[0] = total_part_ptr[0];
+  total_ptr[1] = total_part_ptr[1];
+  total_ptr[2] = total_part_ptr[2];
+  total_ptr[3] = total_part_ptr[3];
+#line 109 "tests/tilelang_min/driver/golden_kernels.py"
+  x_ptr[0] = (x_ptr[0] / total_ptr[0]);
+  x_ptr[1] = (x_ptr[1] / total_ptr[0]);
+  x_ptr[2] = (x_ptr[2] / total_ptr[0]);
+  x_ptr[3] = (x_ptr[3] / total_ptr[0]);
+  x_ptr[4] = (x_ptr[4] / total_ptr[1]);
+  x_ptr[5] = (x_ptr[5] / total_ptr[1]);
+  x_ptr[6] = (x_ptr[6] / total_ptr[1]);
+  x_ptr[7] = (x_ptr[7] / total_ptr[1]);
+  x_ptr[8] = (x_ptr[8] / total_ptr[2]);
+  x_ptr[9] = (x_ptr[9] / total_ptr[2]);
+  x_ptr[10] = (x_ptr[10] / total_ptr[2]);
+  x_ptr[11] = (x_ptr[11] / total_ptr[2]);
+  x_ptr[12] = (x_ptr[12] / total_ptr[3]);
+  x_ptr[13] = (x_ptr[13] / total_ptr[3]);
+  x_ptr[14] = (x_ptr[14] / total_ptr[3]);
+  x_ptr[15] = (x_ptr[15] / total_ptr[3]);
+#line 111 "tests/tilelang_min/driver/golden_kernels.py"
+  *(float4*)(B + ((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4))) = *(float4*)(x_ptr + 0);
+  *(float4*)(B + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 256)) = *(float4*)(x_ptr + 4);
+  if ((((((int)blockIdx.x) * 8) + (((int)threadIdx.x) >> 5)) + 4) < 44) {
+    *(float4*)(B + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 512)) = *(float4*)(x_ptr + 8);
+  }
+  if ((((((int)blockIdx.x) * 8) + (((int)threadIdx.x) >> 5)) + 6) < 44) {
+    *(float4*)(B + (((((int)blockIdx.x) * 1024) + (((int)threadIdx.x) * 4)) + 768)) = *(float4*)(x_ptr + 12);
+  }
+}
