@@ -97,12 +97,15 @@ def _instruction(product: dict[str, Any]) -> str:
 
 
 def conflicts(kernel: Any) -> str:
-    """Extra transactions of shared memory in a whole launch, over all of them; ``at least`` where a rule is only guessed."""
+    """Extra transactions of shared memory in a whole launch, of all that can be counted; other kinds are named."""
     if kernel.target.kind == "cpu":
         return ""
     counts = [count for count in kernel.analyse().counts if count.space == "shared"]
-    extra = sum(count.transactions - count.transactions_ideal for count in counts)
-    return f"{extra:,} of {sum(count.transactions for count in counts):,}"
+    counted = [count for count in counts if count.transactions is not None]
+    extra = sum(count.transactions - count.transactions_ideal for count in counted)
+    open_ends = sorted({count.access for count in counts if count.transactions is None})
+    said = f"{extra:,} of {sum(count.transactions for count in counted):,}"
+    return said + (f"; not counted: {', '.join(open_ends)}" if open_ends else "")
 
 
 def seconds(target: str) -> str:
