@@ -142,13 +142,21 @@ def _result(context: Context, reduction: Reduce, register: int, value: Any) -> N
 
 
 def shuffle_xor(context: Context, value: Any, distance: int) -> Any:
-    """The value of the lane whose number differs in bit ``distance``, for types of 4 bytes (on NVIDIA also 8)."""
+    """The value of the lane whose number differs in bit ``distance``, for types of 4 and 8 bytes; on AMD of 8 in two halves."""
     dtype, target = str(value.ty.dtype), context.target
     if target.kind == "cuda":
         everyone = tirx.IntImm("uint32", 0xFFFFFFFF)
         return tirx.call_intrin(
             dtype, "tirx.tvm_warp_shuffle_xor", everyone, value, index(distance), index(32), index(32)
         )
+    if DATA_TYPES[dtype].size == 8:
+        halves, others = context.array("halves", "int32", 2), context.array("other_halves", "int32", 2)
+        both_halves = tirx.Ramp(index(0), 1, 2)
+        context.emit(tirx.BufferStore(halves, tirx.reinterpret("int32x2", value), [both_halves]))
+        for half in (0, 1):
+            moved = shuffle_xor(context, halves[index(half)], distance)
+            context.emit(tirx.BufferStore(others, moved, [index(half)]))
+        return tirx.reinterpret(dtype, tirx.BufferLoad(others, [both_halves]))
     if DATA_TYPES[dtype].size != 4:
         raise TargetError(f"{target.name} cannot exchange {dtype} between lanes", remedy="reduce in float32 or int32")
     bits = value if dtype == "int32" else tirx.reinterpret("int32", value)
