@@ -49,7 +49,7 @@ class _Config(ctypes.Structure):
 class _Call:
     """The argument buffers of one launcher in one thread and context."""
 
-    __slots__ = ("addresses", "attribute", "config", "config_pointer", "function", "last", "maps", "values")
+    __slots__ = ("addresses", "attribute", "config", "config_pointer", "function", "last", "maps", "pointers", "values")
 
     def __init__(self, function: int, launcher: Launcher) -> None:
         count, maps = launcher.count, launcher.encoders
@@ -68,6 +68,7 @@ class _Call:
             self.config.count = 1
         self.config_pointer = ctypes.byref(self.config)
         self.last: tuple[Any, ...] = ()
+        self.pointers: list[int] | None = None
         self.maps: list[tuple[int, Any]] = []  # another thread may make room where they were kept
 
 
@@ -135,13 +136,8 @@ class Launcher:
             call = self._prepare(context, len(pointers))
         if call.last != (grid, threads):
             self._shape(call, grid, threads)
-        values = call.values
-        for slot, pointer in enumerate(pointers):
-            values[slot] = pointer
-        if self.encoders:
-            call.maps = [encoder.encoded(pointers[encoder.position]) for encoder in self.encoders]
-            for slot, (address, _) in enumerate(call.maps, self.count):
-                call.addresses[slot] = address
+        if call.pointers != pointers:
+            self._point(call, pointers)
         call.config.stream = stream
         status = self._launch(call.config_pointer, call.function, call.addresses, None)
         if status:
@@ -151,6 +147,15 @@ class Launcher:
         self.count = max(self.count, count)
         call = self._calls.by_context[context] = _Call(self._function(context), self)
         return call
+
+    def _point(self, call: _Call, pointers: Sequence[int]) -> None:
+        call.pointers = None  # until all is in place
+        for slot, pointer in enumerate(pointers):
+            call.values[slot] = pointer
+        call.maps = [encoder.encoded(pointers[encoder.position]) for encoder in self.encoders]
+        for slot, (address, _) in enumerate(call.maps, self.count):
+            call.addresses[slot] = address
+        call.pointers = list(pointers)
 
     def _shape(self, call: _Call, grid: tuple[int, int, int], threads: int) -> None:
         for extent, size, axis in zip(grid, self.cluster, "xyz", strict=True):

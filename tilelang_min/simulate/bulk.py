@@ -259,6 +259,13 @@ class BulkCopies:
         if any(p.name == boxes.map.parameter and p.access == "in" for p in strand.program.parameters):
             raise strand.error(f"the kernel writes its input parameter {boxes.map.parameter}", operation)
         for (where, *at), lanes in strand.each(mask, origin, *coordinates):
+            if min(at) < 0:
+                raise strand.error(
+                    f"{strand.label(operation)}: a bulk store to {boxes.map.parameter} starts at the negative coordinate "
+                    f"{min(at)}, which the hardware refuses",
+                    operation,
+                    "a box may end outside its tensor, and when it is loaded begin there; a store must begin inside",
+                )
             for lane in lanes:
                 thread = int(strand.thread_of[lane])
                 block, offset = cluster.locate(strand.block, where, operation)

@@ -43,6 +43,10 @@ ACCESSES = {
     "ldmatrix": "ldmatrix",
     "cp_async": "cp.async",
     "cp_async_bypass": "cp.async.cg",
+    "stmatrix": "stmatrix",
+    "tma_load": "bulk load",
+    "tma_store": "bulk store",
+    "wgmma": "wgmma operand",
 }
 """Kinds of access as assembly spells them."""
 

@@ -77,10 +77,10 @@ def run(program: ThreadProgram) -> tuple[Any, Any, Any]:
         ((100,), (32,), (64,)),
         ((100,), (32,), (80,)),
         ((20, 64), (8, 32), (8, 16)),
-        ((20, 64), (8, 32), (-3, 48)),
+        ((20, 64), (8, 32), (8, 48)),
         ((3, 5, 8), (2, 2, 8), (2, 4, 4)),
         ((2, 3, 4, 8), (1, 2, 3, 4), (1, 2, 2, 4)),
-        ((2, 2, 3, 2, 8), (2, 1, 2, 2, 8), (-1, 1, 2, 0, 0)),
+        ((2, 2, 3, 2, 8), (2, 1, 2, 2, 8), (1, 1, 2, 0, 0)),
         ((8, 64), (8, 32), (8, 0)),
     ],
 )
@@ -98,6 +98,30 @@ def test_boxes_read_zero_outside_and_write_nothing_there(
     assert counts["tile", "tma_load"].bytes == int(np.prod(box)) * 4
     touched = {int(x - 1) * 4 // 32 for x in a[inside].flat}
     assert counts["A", "tma_load"].sectors == len(touched)
+
+
+def test_a_load_may_begin_outside_and_a_store_must_not() -> None:
+    """An H200 refuses such a store as an illegal instruction; loads of halos are common."""
+    shape, box, at = (20, 64), (8, 32), (-3, -8)
+    with pytest.raises(SimulationError, match="bulk store to B starts at the negative coordinate -8"):
+        run(double_box(shape, box, at))
+    b = Hopper(128)
+    b.parameter("A", "float32", shape)
+    out = b.parameter("B", "float32", box, "out")
+    a_map = b.tensor_map("A", box, 0)
+    tile, bars = b.tile("tile", "float32", 256), b.tile("barriers", "uint64", 1, 128)
+    ok, i, tx = local("ok", 1, "uint32"), var("i"), b.tx
+    program = b.program(
+        *(mark(1), when(tx == 0, init(bars, 0, 1), fence_init()), SYNC, mark(2)),
+        when(tx == 0, expect(bars, 0, 1024), box_load(a_map, tile, 0, [at[1], at[0]], bars, 0)),
+        await_phase(bars, 0, 0, ok),
+        loop(i, 2, store(out, load(tile, i * 128 + tx), i * 128 + tx)),
+        locals=[ok],
+    )
+    a = np.arange(1, 20 * 64 + 1, dtype=np.float32).reshape(shape)
+    expected = np.zeros(box, np.float32)
+    expected[3:, 8:] = a[:5, :24]
+    np.testing.assert_array_equal(simulate(program, {"A": a}).outputs["B"], expected)
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
