@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +69,23 @@ def disassemble(cubin: bytes, symbol: str, lines: OperationLines) -> Listing:
     return read_listing(run_nvdisasm(cubin), symbol, lines)
 
 
+def _make_slots() -> threading.BoundedSemaphore:
+    """As many disassemblers at once as there are processors: kernels of a sweep are disassembled while others compile."""
+    return threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
+
+
+_slots = _make_slots()
+
+
+def _forget_slots() -> None:
+    """In a forked child: those that its parent's threads hold would never be given back."""
+    global _slots
+    _slots = _make_slots()
+
+
+os.register_at_fork(after_in_child=_forget_slots)
+
+
 def run_nvdisasm(cubin: bytes) -> str:
     """nvdisasm's text with the rows of the line table and the places they were inlined at."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -75,7 +93,8 @@ def run_nvdisasm(cubin: bytes) -> str:
         file.flush()
         # Dataflow analysis only names the targets of indirect branches, at a fifth of the time.
         command = [find_nvdisasm(), "--print-code", "--print-line-info-inline", "--no-dataflow", file.name]
-        done = subprocess.run(command, capture_output=True, check=False)
+        with _slots:
+            done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip()
         raise CodegenError(f"nvdisasm cannot read the cubin: {message}", remedy=_REMEDY)
