@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from tileprof.analyse import rules_execution, rules_memory
+from tileprof.analyse import agreement, rules_execution, rules_memory
 from tileprof.analyse.bounds import Facts, facts_of
 from tileprof.analyse.findings import Finding, ranked
 from tileprof.store.records import CaseResult, Ceiling, Run
@@ -28,6 +28,7 @@ RULES: dict[str, Rule] = {
     "conversions": rules_execution.conversions,
     "pipeline-shallow": rules_execution.pipeline_depth,
     "pipeline-deep": rules_execution.pipeline_depth,
+    "disagreement": agreement.disagreements,
 }
 """Rule by the name that its findings carry."""
 
@@ -42,6 +43,7 @@ TITLES = {
     "matrix-unused": "A matrix product does not use the matrix units",
     "conversions": "An operation mostly converts types",
     "pipeline-shallow": "A pipelined loop copies and computes in turns",
+    "disagreement": "Measured values are not what the compiler or the simulator says",
     "pipeline-deep": "Stages beyond what latency needs cost occupancy",
 }
 

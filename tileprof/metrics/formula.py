@@ -134,7 +134,8 @@ def derive(
 ) -> list[Metric]:
     """Every metric that the formulas of an architecture give for these values, each once, with its formula as provenance.
 
-    A formula that is nothing but one counter is a measurement; any other is ``derived`` from what ``provenance`` says.
+    A formula that is nothing but one counter, or one in percent, is a measurement; any other is ``derived`` from what
+    ``provenance`` says.
     """
     rows: list[Metric] = []
     done: set[str] = set()
@@ -144,7 +145,7 @@ def derive(
         value = formula.evaluate(values)
         if value is None:
             continue
-        plain = formula.text == formula.names[0] and len(formula.names) == 1
+        plain = formula.text in (formula.names[0], f"{formula.names[0]} / 100")
         detail = f"{provenance.detail}; {formula.text}" if provenance.detail else formula.text
         if formula.note:
             detail = f"{detail} ({formula.note})"

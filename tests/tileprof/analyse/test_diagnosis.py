@@ -36,6 +36,18 @@ def measured(name: str) -> tuple[CaseResult, Any]:
     return case, recorded().ceilings
 
 
+def wrong(name: str) -> tuple[CaseResult, Any]:
+    """A measured kernel whose profiler counted twice the shared transactions."""
+    case, ceilings = measured(name)
+    rows = [
+        dataclasses.replace(m, value=2 * m.value)
+        if m.metric == "shared.transactions" and m.provenance.kind == "measured"
+        else m
+        for m in case.metrics
+    ]
+    return dataclasses.replace(case, metrics=tuple(rows)), ceilings
+
+
 @cache
 def compiled(name: str, **values: Any) -> tuple[CaseResult, Any]:
     """A kernel compiled and simulated for an A100."""
@@ -65,6 +77,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     ),
     "conversions": (lambda: measured("naive[float16"), lambda: measured("naive[float32")),
     "pipeline-shallow": (lambda: measured(f"{PADDED}1"), lambda: measured(f"{PADDED}2")),
+    "disagreement": (lambda: wrong(f"{TILED}1"), lambda: measured(f"{TILED}1")),
     "pipeline-deep": (lambda: compiled("product", num_stages=5, block_K=64), lambda: compiled("product")),
 }
 """By rule: a kernel with the fault, and one without."""
