@@ -107,8 +107,8 @@ def _vendors(metric: str) -> Iterator[str]:
 _NVIDIA = (
     """Counters of Nsight Compute in base units. Their names are held against the lists of the chips TU102 to GB202."""
 )
-_AMD = """Counters of ROCm's profilers, summed over the device. `X_ACCUM` is X accumulated each cycle. Checked against kernels of known
-truth (`tests/tileprof/metrics/test_amd_known_answers.py`)."""
+_AMD = """Counters of ROCm's profilers, summed over the device. `X_ACCUM` is X accumulated each cycle. Checked against kernels of
+known truth (`tests/tileprof/metrics/test_amd_known_answers.py`)."""
 
 
 def _formulas() -> Iterator[str]:
