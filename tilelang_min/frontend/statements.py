@@ -265,8 +265,8 @@ class StatementParser:
         given = self.arguments(node, function, names, 3)
         a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
         flags = {name: self.evaluator.flag(given[name], name) for name in (*names[3:5], "clear_accum") if name in given}
-        policy = self.evaluator.raw(given["policy"]) if "policy" in given else GemmWarpPolicy.Square
-        if not isinstance(policy, GemmWarpPolicy):
+        policy = self.evaluator.raw(given["policy"]) if "policy" in given else None
+        if "policy" in given and not isinstance(policy, GemmWarpPolicy):
             raise self.error(
                 given["policy"], f"{policy!r} is no policy of T.gemm", "write policy=T.GemmWarpPolicy.FullRow"
             )
@@ -334,7 +334,18 @@ class StatementParser:
         names_read = (a.buffer.name, b.buffer.name, *(() if clear else (c.buffer.name,)))
         operation = self.operation(node, "gemm", self.source.segment(node), names_read, (c.buffer.name,))
         return Gemm(
-            operation, a, b, c, transpose_a, transpose_b, clear, m, n, k, policy=policy.value, precision=precision
+            operation,
+            a,
+            b,
+            c,
+            transpose_a,
+            transpose_b,
+            clear,
+            m,
+            n,
+            k,
+            policy="any" if policy is None else policy.value,
+            precision=precision,
         )
 
     def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:

@@ -96,8 +96,8 @@ class Gemm(Statement):
     """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared tiles or whole fragments, c a fragment.
 
     ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.  ``policy`` says how warps share C: ``square``,
-    ``rows`` (one above the other) or ``columns``.  ``precision`` is ``exact``, or ``tf32``: float32 operands may be cut down to 10
-    bits of mantissa.
+    ``rows`` (one above the other) or ``columns``; ``any`` is square where nothing speaks against it.
+    ``precision`` is ``exact``, or ``tf32``: float32 operands may be cut down to 10 bits of mantissa.
     """
 
     a: Region
@@ -111,7 +111,7 @@ class Gemm(Statement):
     k: int
     a_stage: Expr = None
     b_stage: Expr = None
-    policy: str = "square"
+    policy: str = "any"
     precision: str = "exact"
 
 

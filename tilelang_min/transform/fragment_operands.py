@@ -13,6 +13,7 @@ import dataclasses
 
 from tvm import tirx
 
+from tilelang_min.errors import LayoutError
 from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Gemm, Loop, Region, Statement, TileProgram, walk
 from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
@@ -29,22 +30,72 @@ def layouts_with_operands(
     ``hopper`` as for :func:`~tilelang_min.transform.layouts.choose_layouts`.
     """
     notes: dict[int, str] = {}
-    while True:
-        layouts = choose_layouts(program, target, hopper)
-        elsewhere = [
-            (gemm, side)
-            for gemm in walk(program.body)
-            if isinstance(gemm, Gemm)
-            for side in "ab"
-            if not _take(layouts, gemm, side)
-        ]
-        if not elsewhere:
-            break
+    program, layouts, elsewhere = _best_policy(program, target, hopper, notes)
+    while elsewhere:
         program = _through_tiles(program, elsewhere, notes)
+        layouts, elsewhere = _attempt(program, target, hopper)
     for operation, note in notes.items():
         plan = layouts.gemms[operation]
         layouts.gemms[operation] = dataclasses.replace(plan, note="; ".join(filter(None, (plan.note, note))))
     return program, layouts
+
+
+_Elsewhere = list[tuple[Gemm, str]]
+"""Products, and the side of each whose fragment its instruction cannot take."""
+
+
+def _attempt(program: TileProgram, target: Target, hopper: HopperPlan | None) -> tuple[Layouts, _Elsewhere]:
+    layouts = choose_layouts(program, target, hopper)
+    gemms = [statement for statement in walk(program.body) if isinstance(statement, Gemm)]
+    return layouts, [(gemm, side) for gemm in gemms for side in "ab" if not _take(layouts, gemm, side)]
+
+
+def _best_policy(
+    program: TileProgram, target: Target, hopper: HopperPlan | None, notes: dict[int, str]
+) -> tuple[TileProgram, Layouts, _Elsewhere]:
+    """The program as it is, or with warps one above the other where the author left that open and only so layouts agree, or more
+    operands stay in registers."""
+    rows = _in_rows(program)
+    free = [item.operation for item in walk(program.body) if isinstance(item, Gemm) and item.policy == "any"]
+    failure: LayoutError | None = None
+    try:
+        layouts, elsewhere = _attempt(program, target, hopper)
+    except LayoutError as error:
+        if not free:
+            raise
+        failure = error
+    else:
+        if not elsewhere or not free:
+            return program, layouts, elsewhere
+    try:
+        other, fewer = _attempt(rows, target, hopper)
+    except LayoutError:
+        if failure is not None:
+            raise failure from None
+        return program, layouts, elsewhere
+    if failure is None and len(fewer) >= len(elsewhere):
+        return program, layouts, elsewhere
+    notes.update(dict.fromkeys(free, "warps stand one above the other, so that fragments of several products agree"))
+    return rows, other, fewer
+
+
+def _in_rows(program: TileProgram) -> TileProgram:
+    """The program with warps one above the other in every product without a policy."""
+
+    def rewrite(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        out: list[Statement] = []
+        for statement in statements:
+            if isinstance(statement, Loop):
+                statement = dataclasses.replace(statement, body=rewrite(statement.body))
+            elif isinstance(statement, Conditional):
+                then, otherwise = rewrite(statement.then), rewrite(statement.otherwise)
+                statement = dataclasses.replace(statement, then=then, otherwise=otherwise)
+            elif isinstance(statement, Gemm) and statement.policy == "any":
+                statement = dataclasses.replace(statement, policy="rows")
+            out.append(statement)
+        return tuple(out)
+
+    return dataclasses.replace(program, body=rewrite(program.body))
 
 
 def _take(layouts: Layouts, gemm: Gemm, side: str) -> bool:

@@ -92,7 +92,7 @@ def _best_split(gemm: Gemm, warps: int, unit_m: int, unit_n: int) -> tuple[int, 
     many warps one above the other (side by side) as divide.
     """
     fitting = [(r, c) for r, c in _splits(warps) if gemm.m % (r * unit_m) == 0 and gemm.n % (c * unit_n) == 0]
-    if gemm.policy != "square":
+    if gemm.policy in ("rows", "columns"):
         return max(fitting, key=lambda grid: grid[0 if gemm.policy == "rows" else 1], default=None)
     return min(fitting, key=lambda grid: (gemm.m // grid[0] + gemm.n // grid[1], -grid[0])) if fitting else None
 
@@ -193,6 +193,6 @@ def _outer(gemm: Gemm, threads: int, target: Target) -> OuterProductLayout | Non
 
 
 def _reads(gemm: Gemm, layout: OuterProductLayout) -> tuple[int, int]:
-    if gemm.policy != "square":
+    if gemm.policy in ("rows", "columns"):
         return -layout.warps[0 if gemm.policy == "rows" else 1], 0
     return layout.rows + layout.columns, -layout.vector

@@ -11,6 +11,7 @@ from kernel_runs import assert_close, run
 
 import tilelang_min.language as T
 from tilelang_min.driver.build import thread_program
+from tilelang_min.errors import LayoutError
 from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.targets import resolve
 
@@ -114,3 +115,67 @@ def test_attention(target: str, causal: bool) -> None:
         second = list(layouts.gemms.values())[1]
         assert (second.a_registers is not None) == (target == "cuda:sm_80")
         assert ("goes through shared memory" in second.note) == (target == "hip:gfx942")
+
+
+def chain(policy: str) -> Any:
+    """Two products, the first feeding the second, with row vectors between them; without a policy the compiler sees to it."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 32), "float16"),
+        B: T.Tensor((32, 64), "float16"),
+        V: T.Tensor((64, 64), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as _:
+            A_s = T.alloc_shared((64, 32), "float16")
+            B_s = T.alloc_shared((32, 64), "float16")
+            V_s = T.alloc_shared((64, 64), "float16")
+            S = T.alloc_fragment((64, 64), "float32")
+            P = T.alloc_fragment((64, 64), "float16")
+            O = T.alloc_fragment((64, 64), "float32")  # noqa: E741
+            high = T.alloc_fragment((64,), "float32")
+            T.copy(A, A_s)
+            T.copy(B, B_s)
+            T.copy(V, V_s)
+            T.clear(S)
+            T.clear(O)
+            if policy == "none":
+                T.gemm(A_s, B_s, S)
+            else:
+                T.gemm(A_s, B_s, S, policy=T.GemmWarpPolicy.FullCol)
+            T.reduce_max(S, high, dim=1)
+            T.copy(S, P)
+            if policy == "none":
+                T.gemm(P, V_s, O)
+            else:
+                T.gemm(P, V_s, O, policy=T.GemmWarpPolicy.FullRow)
+            for i, j in T.Parallel(64, 64):
+                O[i, j] = O[i, j] - high[i]
+            T.copy(O, C)
+
+    return main
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_the_compiler_finds_a_policy_in_which_layouts_agree(target: str) -> None:
+    a, b = operands(64, 64, 32, "float16")
+    v = operands(64, 64, 64, "float16")[0]
+    made = run(chain("none"), target, [a, b, v, np.full((64, 64), np.nan, np.float32)])["C"]
+    scores = product(a, b)
+    expected = scores.astype(np.float16).astype(np.float64) @ v.astype(np.float64) - scores.max(1, keepdims=True)
+    assert_close(made, expected, f"chain on {target}", scale=200.0)
+    layouts = thread_program(chain("none"), resolve(target))[1]
+    assert layouts is not None
+    for plan in layouts.gemms.values():  # two wavefronts stand so anyway
+        assert ("warps stand one above the other" in plan.note) == (target == "cuda:sm_80")
+
+
+def test_policies_that_do_not_agree_are_an_error() -> None:
+    """Both lines are named, with what each needs."""
+    with pytest.raises(LayoutError) as caught:
+        thread_program(chain("apart"), resolve("cuda:sm_80"))
+    message = str(caught.value)
+    assert "two uses of fragment high need different layouts: line" in message
+    assert message.count("(T.") + message.count("(for ") >= 2
+    assert "policy=T.GemmWarpPolicy.FullRow" in message
