@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tileprof.report.files import RENDERERS
+
 
 def test_the_run_is_complete_and_says_that_cases_failed(failures: Any) -> None:
     assert failures.status == 4
@@ -68,7 +70,7 @@ def test_the_authors_line_is_shown(failures: Any, name: str) -> None:
 
 def test_nothing_stays_behind(failures: Any) -> None:
     names = {path.name for path in failures.directory.iterdir()}
-    assert names == {"run.sqlite", "index.html", "result.json", "summary.md", "metrics.csv", "kernels"}
+    assert names == {"run.sqlite", "kernels", *RENDERERS}
     mine = str(failures.directory.parent)
     for process in Path("/proc").glob("[0-9]*"):
         try:
