@@ -108,6 +108,20 @@ const report = (() => {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
   const heat = (value, top) => (top <= 0 || value <= 0 ? 0 : Math.max(1, Math.min(6, Math.floor((value / top) * 6 + 0.5))));
+  // ---- what scrolls sideways can be reached and scrolled by keyboard ----------------------------------------------
+  const reachable = (box) => {
+    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    if (!scrolls) { if (box.dataset.own) { box.removeAttribute("tabindex"); box.removeAttribute("role"); } return; }
+    if (box.tabIndex >= 0) return;
+    box.dataset.own = "1";
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    const heading = box.closest("article, section")?.querySelector("h3, h2");
+    box.setAttribute("aria-label", (heading?.textContent.trim() ?? "Table") + ", scrolls");
+  };
+  const sizes = new ResizeObserver((entries) => entries.forEach((entry) => reachable(entry.target)));
+  document.querySelectorAll(".scroll").forEach((box) => sizes.observe(box));
+
   const tips = new Map(); // selector -> function that gives the text of an element's tooltip when it is wanted
   // Copies text, also from a file, where some browsers have no clipboard; says on the button whether it did.
   const copy = (button, text) => {
