@@ -43,7 +43,7 @@ class TorchCall:
         """Addresses and device of the tensors; None where one does not fit, which :func:`prepare_cuda` then explains."""
         if len(arguments) != len(self.wanted):
             return None
-        found, device, tensor = [], -1, self.tensor
+        found, device, tensor = [], -2, self.tensor
         for argument, (dtype, shape) in zip(arguments, self.wanted):  # noqa: B905: their number is the same
             if (
                 not isinstance(argument, tensor)

@@ -8,6 +8,7 @@ same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class Boxes:
     @property
     def bytes(self) -> int:
         """Bytes of a whole box."""
-        return int(np.prod(self.map.box)) * int(self.tensor.itemsize)
+        return math.prod(self.map.box) * int(self.tensor.itemsize)
 
     def units(self, address: int) -> Any:
         """Addresses of the 16-byte units of a box that starts at an address in shared memory."""
@@ -109,7 +110,7 @@ class Boxes:
         starts = first + (steps[:, None] * outer).sum(axis=0)
         low, high = starts // SECTOR_BYTES, (starts + extents[-1] * size - 1) // SECTOR_BYTES
         shared = int((low[1:] == high[:-1]).sum())
-        return int(np.prod(extents)) * size, int((high - low + 1).sum()) - shared
+        return math.prod(extents) * size, int((high - low + 1).sum()) - shared
 
 
 class BulkCopies:

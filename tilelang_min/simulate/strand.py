@@ -14,6 +14,7 @@ from tilelang_min.simulate.bulk import BulkCopies
 from tilelang_min.simulate.clocks import StrandRaces
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.mbarriers import Mbarrier
+from tilelang_min.simulate.sites import make_site
 from tilelang_min.simulate.stmatrix import make_stmatrix
 from tilelang_min.simulate.waits import Wait
 from tilelang_min.simulate.wgmma import WarpgroupProducts
@@ -308,6 +309,18 @@ class Strand(Machine):
                 operation,
                 "the counts of all warps together must fit",
             )
+
+    def site(self, number: int, base: Any) -> Callable[..., Any]:
+        """See :func:`sites.make_site`; made when it is first used, which of most sites only some strands do."""
+        made: Callable[..., Any] | None = None
+
+        def access(*arguments: Any) -> Any:
+            nonlocal made
+            if made is None:
+                made = make_site(self, self._writable(number), base)
+            return made(*arguments)
+
+        return access
 
     # ---- stmatrix -------------------------------------------------------------------------------------------------------
 
