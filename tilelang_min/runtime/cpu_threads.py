@@ -22,6 +22,7 @@ THREADS_VARIABLE = "TILELANG_NUM_THREADS"
 _SMALL_STACK = 16 * 1024 * 1024
 _LARGE_STACK = 80 * 1024 * 1024
 _MARGIN = 512 * 1024  # stack left for the interpreter and ctypes around the kernel
+_MOST_KEPT_APART = 8  # threads: with more processors one of them is idle, and each thread costs a system call
 _ALWAYS_THERE = 16 * 1024  # stack that any thread has left
 
 
@@ -126,12 +127,15 @@ class _Pool:
         self._stack_bytes = stack_bytes
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._threads = 0
+        self._ids: list[int] = []
+        self._apart: tuple[int, int] | None = None
         self._lock = threading.Lock()
 
     def submit(self, job: Job, helpers: int) -> None:
         """Wakes so many threads for a job."""
         if helpers > self._threads:
             self._grow(helpers)
+        self._keep_apart()
         for _ in range(helpers):
             self._jobs.put(job)
 
@@ -152,11 +156,45 @@ class _Pool:
             finally:
                 threading.stack_size(before)
 
+    def _keep_apart(self) -> None:
+        """Keep the threads off the processor that the caller is on.
+
+        A thread is woken on the processor of who wakes it when no other is idle, and the two then take turns on it for as long as a
+        short launch takes.  Threads that are not there yet when this runs are told at the next launch.
+        """
+        if _processor is None or not 0 < len(self._ids) <= _MOST_KEPT_APART:
+            return
+        now = (_processor(), len(self._ids))
+        if now == self._apart or now[0] < 0:
+            return
+        try:
+            others = os.sched_getaffinity(0) - {now[0]}
+            if len(others) >= self._threads:
+                for thread in self._ids:
+                    os.sched_setaffinity(thread, others)
+        except OSError:  # forbidden, or one of them has gone: they run where the system puts them
+            pass
+        self._apart = now
+
     def _serve(self) -> None:
+        self._ids.append(threading.get_native_id())
         while True:
             self._jobs.get().help()
 
 
+def _processor_call() -> Callable[[], int] | None:
+    """``sched_getcpu`` of the C library, where it and affinities exist."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        function = ctypes.CDLL(None).sched_getcpu
+    except (AttributeError, OSError):
+        return None
+    function.argtypes, function.restype = [], ctypes.c_int
+    return function
+
+
+_processor = _processor_call()
 _pools: dict[int, _Pool] = {}
 _this_thread = threading.local()
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -244,3 +245,25 @@ def test_a_forked_child_starts_its_own_threads(small: bytes) -> None:
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], input=small, timeout=60, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_helpers_keep_off_the_callers_processor() -> None:
+    """A helper that is woken may run anywhere the caller may, except where the caller is; the caller's own affinity stays."""
+    before = os.sched_getaffinity(0)
+    pool = cpu_threads._Pool(16 * 1024 * 1024)
+    ran: list[set[int]] = []
+
+    class Noted:
+        def help(self) -> None:
+            ran.append(os.sched_getaffinity(0))
+
+    for launch in range(50):
+        pool.submit(Noted(), 1)  # type: ignore[arg-type]
+        deadline = time.monotonic() + 5
+        while len(ran) <= launch and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert len(ran) == 50
+    assert all(mask <= before for mask in ran)
+    assert len(ran[-1]) == len(before) - 1
+    assert os.sched_getaffinity(0) == before
