@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
@@ -17,7 +17,7 @@ from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.decisions import decisions
 from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
-from tilelang_min.errors import ResourceError
+from tilelang_min.errors import CodegenError, ResourceError, did_you_mean
 from tilelang_min.frontend import parse
 from tilelang_min.ir.nodes import TileProgram
 from tilelang_min.ir.plans import Layouts
@@ -116,12 +116,13 @@ def build(
     The bundle can be launched at once.  Where disassembling takes a process of its own (NVIDIA) the rest of it is made on a
     thread; ``finished`` is called with the whole bundle, there or before this returns.
     """
+    generator = import_module(_GENERATORS[target.kind])
+    _check_options(options, target, generator.OPTIONS)
     watch = Stopwatch()
     with watch.step("frontend"):
         written = parse(kernel)
     choices = HopperOptions.of(options.get("hopper", HOPPER_DEFAULT))
     program, layouts, thread = thread_program(written, target, watch, hopper=choices)
-    generator = import_module(_GENERATORS[target.kind])
     own = {name: value for name, value in options.items() if name != "hopper"}
     compiled: CompiledKernel = generator.generate(thread, options=own)
     _check_launchable(thread, compiled)
@@ -183,6 +184,17 @@ def build(
         made = rest()
         return Bundle({**record, **made.record}, {**files, **made.files})
     return Bundle(record, files, rest=Later(rest, name=f"tilelang-listing-{program.name}"))
+
+
+def _check_options(options: Iterable[str], target: Target, generators: Iterable[str]) -> None:
+    """Raise CodegenError for an option that does not exist, before anything is done.
+
+    ``hopper`` is taken everywhere: one source is compiled for many targets, and it says what happens on one of them.
+    """
+    known = [*generators, "hopper"]
+    for name in options:
+        if name not in known:
+            raise CodegenError(f"unknown option {name!r} for {target.name}", remedy=did_you_mean(name, known))
 
 
 def _check_launchable(thread: ThreadProgram, compiled: CompiledKernel) -> None:

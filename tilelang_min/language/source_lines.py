@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +16,38 @@ def source_lines(function: Callable[..., Any]) -> tuple[list[str], int]:
     Raises LanguageError when Python cannot show the source (a function made by ``exec``, or an edited interactive cell).
     """
     try:
-        return inspect.getsourcelines(function)
+        return _by_parsing(function) or inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise LanguageError(
             f"the source of kernel {function.__name__!r} cannot be read ({error})",
             remedy="define the kernel in a file or a notebook cell; functions made by exec() have no source",
         ) from error
+
+
+def _by_parsing(function: Callable[..., Any]) -> tuple[list[str], int] | None:
+    """What ``inspect.getsourcelines`` gives, found by Python's parser; None where the file does not parse or has no such function.
+
+    Its tokenizer is written in Python: the first cached kernel of a process would spend most of its time there.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        return None
+    lines, _ = inspect.findsource(function)
+    try:
+        nodes: list[Any] = ast.parse("".join(lines)).body
+    except (SyntaxError, ValueError):
+        return None
+    while nodes:
+        # Statements that reach over the line; what stands in their bodies, their decorators included, is next.
+        inside = [node for node in nodes if _first(node) <= code.co_firstlineno <= (node.end_lineno or 0)]
+        for node in inside:
+            if isinstance(node, ast.FunctionDef) and (node.name, _first(node)) == (code.co_name, code.co_firstlineno):
+                return lines[_first(node) - 1 : node.end_lineno], _first(node)
+        nodes = [child for node in inside for child in ast.iter_child_nodes(node) if hasattr(child, "end_lineno")]
+    return None
+
+
+def _first(node: Any) -> int:
+    """The first line of a statement, decorators included."""
+    lines = [decorator.lineno for decorator in getattr(node, "decorator_list", ())]
+    return int(min([node.lineno, *lines]))

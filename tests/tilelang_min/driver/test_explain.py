@@ -198,13 +198,17 @@ def test_dump_writes_it(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("target", "options", "remedy"),
     [
-        ("cuda:sm_80", {"min_block": 2}, "did you mean 'min_blocks'? Known: min_blocks, max_registers, fast_math"),
-        ("hip:gfx942", {"waves_per_cu": 2}, "did you mean 'waves_per_eu'? Known: waves_per_eu"),
-        ("cpu", {"levl": 2}, "did you mean 'level'? Known: level"),
+        (
+            "cuda:sm_80",
+            {"min_block": 2},
+            "did you mean 'min_blocks'? Known: min_blocks, max_registers, fast_math, hopper",
+        ),
+        ("hip:gfx942", {"waves_per_cu": 2}, "did you mean 'waves_per_eu'? Known: waves_per_eu, hopper"),
+        ("cpu", {"levl": 2}, "did you mean 'level'? Known: level, hopper"),
     ],
 )
 def test_unknown_options_of_code_generators(target: str, options: dict[str, Any], remedy: str) -> None:
-    with pytest.raises(CodegenError, match=f"unknown option {next(iter(options))!r}") as caught:
+    with pytest.raises(CodegenError, match=f"unknown option {next(iter(options))!r} for {target}") as caught:
         tilelang.compile(turned, target, cache=False, options=options)
     assert caught.value.remedy == remedy
 

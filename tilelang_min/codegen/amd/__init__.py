@@ -5,6 +5,6 @@ locations of tile operations (:mod:`tilelang_min.codegen.llvm_lines`); clang opt
 (:mod:`.toolchain`); the listing (:mod:`.listing`) and the metadata note (:mod:`.code_object`) are read back.
 """
 
-from tilelang_min.codegen.amd.generator import generate
+from tilelang_min.codegen.amd.generator import OPTIONS, generate
 
-__all__ = ["generate"]
+__all__ = ["OPTIONS", "generate"]

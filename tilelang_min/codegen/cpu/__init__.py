@@ -24,6 +24,6 @@ float16 tiles: converting each element of A and B where it is used halves the sp
 arrays once for each k step before the product keeps it (107 to 113).
 """
 
-from tilelang_min.codegen.cpu.generate import generate
+from tilelang_min.codegen.cpu.generate import OPTIONS, generate
 
-__all__ = ["generate"]
+__all__ = ["OPTIONS", "generate"]

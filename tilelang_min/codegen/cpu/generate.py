@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 MAX_STACK_BYTES = 64 * 1024 * 1024
 """Largest frame a kernel may have; the launcher gives its threads stacks up to this size."""
 
-_OPTIONS = {"level": 3}
+OPTIONS = {"level": 3}
+"""Options of :func:`generate` and their defaults."""
 
 
 def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -> CompiledKernel:
@@ -32,9 +33,9 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     Raises :class:`CodegenError` (an unknown option, refused code, a function that is not available) and
     :class:`ResourceError` (tiles beyond the stack that a launch can have).
     """
-    chosen = {**_OPTIONS, **(options or {})}
-    for key in chosen.keys() - _OPTIONS.keys():
-        raise CodegenError(f"unknown option {key!r} for the CPU", remedy=did_you_mean(key, _OPTIONS))
+    chosen = {**OPTIONS, **(options or {})}
+    for key in chosen.keys() - OPTIONS.keys():
+        raise CodegenError(f"unknown option {key!r} for the CPU", remedy=did_you_mean(key, OPTIONS))
     if chosen["level"] not in (0, 1, 2, 3):
         raise CodegenError(f"option level is {chosen['level']!r}", remedy="use 0, 1, 2 or 3")
     if program.target.kind != "cpu":

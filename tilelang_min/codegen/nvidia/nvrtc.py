@@ -42,7 +42,7 @@ _VOLTA_REMEDY = "install CUDA 12's: python -m pip install 'tileprof[volta]' (the
 
 
 def _is_old(arch: str) -> bool:
-    return int(re.sub(r"\D", "", arch)) < OLDEST
+    return 50 <= int(re.sub(r"\D", "", arch)) < OLDEST  # what CUDA 12 compiles for and CUDA 13 does not
 
 
 @cache
