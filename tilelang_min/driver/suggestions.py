@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tilelang_min.access import bank_conflicts
 from tilelang_min.errors import PlacementError
 from tilelang_min.program import Parameter, SharedBuffer, ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
@@ -62,6 +63,22 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSample:
+    """One request of a warp to the tile, the one that costs most: byte offsets in the tile by lane, as it is and as suggested.
+
+    ``access`` is the kind of access whose rule counts it; ``lanes`` are those that take part, in order.
+    """
+
+    operation: int
+    access: str
+    width_bits: int
+    matrices: int
+    lanes: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """How to remove the conflicts of ``buffer``.
 
@@ -70,7 +87,7 @@ class Suggestion:
     nothing that was tried removes them all and this leaves the fewest.  ``accesses`` has every kind of access to the tile,
     those under an open rule too.  ``extra_bytes``: shared memory a block, all stages; occupancies as fractions of a unit's
     warps.  ``tried``: every candidate in order, up to the one that is suggested (all, where conflicts are left; each mode of a
-    swizzle).  ``text`` says what to write and what it costs, ``proof`` what else was tried.
+    swizzle).  ``text`` says what to write and what it costs, ``proof`` what else was tried; ``sample`` is a request to look at.
     """
 
     buffer: str
@@ -86,6 +103,7 @@ class Suggestion:
     tried: tuple[Trial, ...]
     text: str
     proof: str
+    sample: RequestSample | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dictionary; :meth:`from_json` is its inverse."""
@@ -99,6 +117,9 @@ class Suggestion:
         values = dict(record)
         values["accesses"] = tuple(AccessChange(**item) for item in record["accesses"])
         values["tried"] = tuple(Trial(**item) for item in record["tried"])
+        if (sample := record.get("sample")) is not None:
+            lists = {key: tuple(sample[key]) for key in ("lanes", "before", "after")}
+            values["sample"] = RequestSample(**{**sample, **lists})
         return cls(**values)
 
 
@@ -283,7 +304,28 @@ class _Search:
             tried=tried,
             text="; ".join([what, effect, cost, *self._warnings(changes)]),
             proof=_proof(placement, tried),
+            sample=self._sample(placement),
         )
+
+    def _sample(self, placement: Placement) -> RequestSample | None:
+        """The request to the tile with most conflicts by a known rule."""
+        worst: tuple[int, RequestSample] | None = None
+        for access in self.recording.accesses:
+            operation, name, kind, width, matrices = access.key
+            if name != self.buffer.name or access.count(self.program, access.offsets).rule != "known":
+                continue
+            passes = bank_conflicts(
+                access.offsets, kind, width * 8, self.program.target, access.active, access.source, matrices or None
+            )
+            extra = passes.per_request - passes.per_request_ideal
+            request = int(extra.argmax())
+            if extra[request] <= 0 or (worst is not None and extra[request] <= worst[0]):
+                continue
+            lanes = [int(lane) for lane in access.active[request].nonzero()[0]]
+            after = access.placed(self.program, self.tile, placement)[request]
+            sides = (tuple(int(side[lane]) for lane in lanes) for side in (access.offsets[request], after))
+            worst = int(extra[request]), RequestSample(operation, kind, width * 8, matrices, tuple(lanes), *sides)
+        return None if worst is None else worst[1]
 
     def _padding_text(self, placement: Placement) -> str:
         *rows, row = self.buffer.shape

@@ -137,12 +137,17 @@ class Recording:
                     f"{self.program.name} has no shared tile {name!r}", remedy=f"it has: {', '.join(tiles) or 'none'}"
                 )
         placed = [  # all of them before any is counted, which takes longer
-            (access, access.placed(self.program, Tile.of(tiles[name]), chosen.get(name, Placement())))
+            (access, self._placed(access, chosen.get(access.key[1])))
             for access in self.accesses
-            for name in (access.key[1],)
-            if only in (None, name)
+            if only in (None, access.key[1])
         ]
         return merge_counts(access.count(self.program, offsets) for access, offsets in placed)
+
+    def _placed(self, access: RecordedAccess, placement: Placement | None) -> Any:
+        """Byte offsets of an access: as recorded, in whatever way the compiler laid the tile out, or with the tile placed so."""
+        if placement is None:
+            return access.offsets
+        return access.placed(self.program, Tile.of(self.tiles[access.key[1]]), placement)
 
     def scaled(self, factor: int) -> Recording:
         """The recording of ``factor`` times as many blocks that behave alike."""

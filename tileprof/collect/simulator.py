@@ -38,7 +38,7 @@ _Key = tuple[int, str, str, str]
 
 def suggestion_of(record: Mapping[str, Any]) -> Suggestion:
     """What a run keeps of a suggestion of the compiler (``Suggestion.to_json()``)."""
-    return Suggestion(**{name: record[name] for name in Suggestion.__dataclass_fields__})
+    return Suggestion(**{name: record[name] for name in Suggestion.__dataclass_fields__ if name in record})
 
 
 def simulated_metrics(analysis: Mapping[str, Any], version: str, blocks: int, of: int) -> list[Metric]:

@@ -9,6 +9,7 @@ from tileprof.analyse.figures import Figure, total
 from tileprof.analyse.labels import targets
 from tileprof.report import numbers
 from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.memory_map import MemoryMap, memory_maps
 from tileprof.report.words import ACCESSES, Words, words
 from tileprof.store.records import Provenance, Run, Suggestion
 
@@ -51,6 +52,7 @@ class ConflictCase:
     verdict: Cell
     lines: tuple[ConflictLine, ...]
     suggestions: tuple[Suggestion, ...]
+    maps: tuple[MemoryMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,15 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
                 )
                 file = ", ".join(dict.fromkeys(row.file for row in rows if row.file))
                 cases.append(
-                    ConflictCase(case.id, labels[case.id], file, _verdict(rows, provenances), lines, case.suggestions)
+                    ConflictCase(
+                        case.id,
+                        labels[case.id],
+                        file,
+                        _verdict(rows, provenances),
+                        lines,
+                        case.suggestions,
+                        tuple(memory_maps(case)[:2]),
+                    )
                 )
             else:
                 without.append(labels[case.id])

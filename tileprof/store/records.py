@@ -98,7 +98,8 @@ class Suggestion:
     """A change to one shared tile that removes bank conflicts, as the compiler found it by counting again.
 
     ``kind`` is ``padding`` or ``swizzle``; ``text`` says what to write and what it costs, ``proof`` what else was tried.
-    Conflicts are a launch's, of accesses whose rule is known; ``extra_bytes`` shared memory a block.
+    Conflicts are a launch's, of accesses whose rule is known; ``extra_bytes`` shared memory a block.  ``sample`` is the request of
+    a warp that costs most: ``operation``, ``access``, ``width_bits``, ``lanes``, and their byte offsets ``before`` and ``after``.
     """
 
     buffer: str
@@ -108,6 +109,7 @@ class Suggestion:
     conflicts_before: int
     conflicts_after: int
     extra_bytes: int
+    sample: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
