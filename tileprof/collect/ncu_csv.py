@@ -149,7 +149,6 @@ def _launch(row: Mapping[str, str], values: Mapping[str, float], index: int) -> 
     detail = "Nsight Compute" + (f", {passes:.0f} passes" if passes else "")
     provenance = Provenance("measured", TOOL, "", detail)
     metrics = nvidia.launch_metrics(values, arch, provenance, index)
-    clock = values.get("device__attribute_clock_rate")
     return ForeignLaunch(
         index=index,
         kernel=kernel_name(row["kernel name"]),
@@ -159,7 +158,7 @@ def _launch(row: Mapping[str, str], values: Mapping[str, float], index: int) -> 
         process=whole(row.get("process id")),
         metrics=tuple(metrics),
         raw=dict(values),
-        max_clock_hz=clock * 1e3 if clock else None,  # the driver tells kHz
+        max_clock_hz=nvidia.max_clock_hz(values),
     )
 
 

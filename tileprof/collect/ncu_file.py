@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tileprof.metrics.ncu_names import (
     PASSES,
     STALL_COUNTERS,
 )
+from tileprof.metrics.plausible import flag_implausible
 from tileprof.store.records import Metric, Provenance
 
 _PER_INSTRUCTION = {**INSTRUCTION_COUNTERS, **STALL_COUNTERS}
@@ -56,7 +57,7 @@ class KernelProfile:
 
     ``symbol`` is the mangled name, ``name`` the demangled one.  ``metrics`` are counters of the launch; ``totals`` the sums
     that the report itself gives for the values in ``instructions``.  ``missing`` names metrics whose counters were there
-    without a value, as in an interrupted profile.
+    without a value, as in an interrupted profile.  ``raw`` are counters that were asked for by their own names.
     """
 
     index: int
@@ -72,11 +73,18 @@ class KernelProfile:
     totals: dict[str, float]
     instructions: tuple[MeasuredInstruction, ...]
     missing: tuple[str, ...]
+    raw: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
         """False for a launch whose profiling broke off: it has no duration."""
         return any(metric.metric == "time.profiled_ns" for metric in self.metrics)
+
+    def raw_metrics(self) -> tuple[Metric, ...]:
+        """The counters asked for by name, as records ``raw.<name>`` in the profiler's own unit."""
+        return tuple(
+            Metric(f"raw.{name}", value, "", self.provenance, launch=self.index) for name, value in self.raw.items()
+        )
 
     def total_metrics(self) -> tuple[Metric, ...]:
         """The totals as records of the whole kernel, with bank conflicts as their difference."""
@@ -103,15 +111,15 @@ class NcuReport:
         return tuple(kernel for kernel in self.kernels if kernel.symbol == symbol)
 
 
-def read(path: Path) -> NcuReport:
-    """Every profiled kernel of a report file; errors are those of :func:`load`."""
-    return report_of(load(path), path)
+def read(path: Path, raw: Sequence[str] = ()) -> NcuReport:
+    """Every profiled kernel of a report file, with the counters named in ``raw``; errors are those of :func:`load`."""
+    return report_of(load(path), path, raw)
 
 
-def report_of(loaded: Loaded, path: Path) -> NcuReport:
+def report_of(loaded: Loaded, path: Path, raw: Sequence[str] = ()) -> NcuReport:
     """The kernels of a report that is loaded; ``path`` is for errors."""
     actions = enumerate(loaded.actions)
-    kernels = [_kernel(action, index, loaded.version) for index, action in actions if _is_kernel(action)]
+    kernels = [_kernel(action, index, loaded.version, raw) for index, action in actions if _is_kernel(action)]
     if not kernels:
         raise _nothing_in(path, loaded.truncated)
     return NcuReport(loaded.version, tuple(kernels), truncated=loaded.truncated)
@@ -174,7 +182,7 @@ def _is_kernel(action: Any) -> bool:
     return kind
 
 
-def _kernel(action: Any, index: int, version: str) -> KernelProfile:
+def _kernel(action: Any, index: int, version: str, wanted: Sequence[str] = ()) -> KernelProfile:
     """One launch.  Totals of per-instruction counters are kept apart from counters of the launch."""
     passes = _number(action, PASSES)
     detail = "Nsight Compute, kernel replay" + (f", {passes:.0f} passes" if passes else "")
@@ -192,7 +200,8 @@ def _kernel(action: Any, index: int, version: str) -> KernelProfile:
     capability = [_number(action, name) for name in COMPUTE_CAPABILITY]
     arch = "" if None in capability else f"sm_{capability[0]:.0f}{capability[1]:.0f}"
     known = {row.metric for row in metrics} | set(_PER_INSTRUCTION) | {"shared.conflicts"}
-    derived = nvidia.launch_metrics(counters(action), arch, provenance, index)
+    raw = counters(action)
+    derived = nvidia.launch_metrics(raw, arch, provenance, index)
     derived += nvidia.opcode_metrics(_opcodes(action), provenance, index)
     for row in derived:
         if row.metric not in known:
@@ -208,10 +217,11 @@ def _kernel(action: Any, index: int, version: str) -> KernelProfile:
         block=_triple(action, BLOCK),
         passes=None if passes is None else int(passes),
         provenance=provenance,
-        metrics=tuple(metrics),
+        metrics=tuple(flag_implausible(metrics, nvidia.max_clock_hz(raw))),
         totals=totals,
         instructions=instructions,
         missing=(*missing, *without_value),
+        raw={name: value for name in wanted if (value := _number(action, name)) is not None},
     )
 
 

@@ -51,7 +51,6 @@ def _launch(kernel: KernelProfile, action: Any, counters: dict[str, float]) -> F
         notes.append("its profiling broke off: what is there may be of some passes only")
     if kernel.missing:
         notes.append(f"counters without a value, treated as missing: {', '.join(kernel.missing)}")
-    clock = counters.get("device__attribute_clock_rate")
     return ForeignLaunch(
         index=kernel.index,
         kernel=kernel_name(kernel.name),
@@ -65,7 +64,7 @@ def _launch(kernel: KernelProfile, action: Any, counters: dict[str, float]) -> F
         lines=tuple(_lines(kernel)),
         ranges=_ranges(action),
         complete=kernel.complete,
-        max_clock_hz=clock * 1e3 if clock else None,
+        max_clock_hz=nvidia.max_clock_hz(counters),
         notes=tuple(notes),
     )
 

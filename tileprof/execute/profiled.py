@@ -17,10 +17,16 @@ from tileprof.collect import ncu, ncu_file
 from tileprof.errors import MeasurementInvalid, TileprofError
 from tileprof.execute.child import ChildTimeout, run_command
 from tileprof.execute.results import CaseBuilder
+from tileprof.metrics import nvidia
 from tileprof.plan.machine import Gpu
 from tileprof.store.directory import RunDirectory
 
 _WARM_LAUNCHES = 2
+
+
+def _arch(gpu: Gpu | None) -> str:
+    """``sm_90`` of a GPU of compute capability 9.0; "" where there is none."""
+    return f"sm_{gpu.arch.replace('.', '')}" if gpu is not None else ""
 
 
 def profile_with_ncu(
@@ -55,7 +61,7 @@ def profile_with_ncu(
             log=log,
             major=int(gpu.arch.partition(".")[0]) if gpu is not None else None,
             launch_skip=_WARM_LAUNCHES,
-            raw=raw,
+            raw=[*raw, *nvidia.requested_for(builder.case.kernel.metrics, _arch(gpu))],
         )
         output = directory.temporary / f"{builder.case.hash}.ncu.out"
         status = run_command(command, limit_s, output, stop)
@@ -63,7 +69,10 @@ def profile_with_ncu(
             return
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         ncu.check_log(text, status, symbol=compiled["symbol"])
-        for joined in join_bundle(ncu_file.read(report), Path(request["bundle"])):
+        profiled = ncu_file.read(report, raw)
+        for kernel in profiled.of_symbol(compiled["symbol"]):
+            builder.metrics += kernel.raw_metrics()
+        for joined in join_bundle(profiled, Path(request["bundle"])):
             builder.metrics += joined.metrics
             for note in joined.notes:
                 builder.note(note)

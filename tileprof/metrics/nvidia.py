@@ -8,22 +8,17 @@ test holds the table against the chips' lists.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tileprof.metrics.catalogue import STALL_REASONS, make
-from tileprof.metrics.formula import Formula, derive
+from tileprof.metrics.formula import Formula, derive, needed
+from tileprof.metrics.ncu_chips import OF_NCU
 from tileprof.metrics.ncu_names import INSTRUCTION_COUNTERS, STALL_COUNTERS
 from tileprof.store.records import Ceiling, Metric, Provenance
 
 T, A, A6, L = ("sm_75",), ("sm_80",), ("sm_86", "sm_87"), ("sm_89",)
 H, B, C = ("sm_90",), ("sm_100", "sm_103"), ("sm_120", "sm_121")
 ARCHITECTURES = (*T, *A, *A6, *L, *H, *B, *C)
-CHIPS = {
-    "sm_75": "TU102", "sm_80": "GA100", "sm_86": "GA102", "sm_87": "GA102", "sm_89": "AD102", "sm_90": "GH100",
-    "sm_100": "GB100", "sm_103": "GB100", "sm_120": "GB202", "sm_121": "GB202",
-}  # fmt: skip
-"""Chip whose list of counters an architecture's names are held against."""
-
 
 _CYCLES = "smsp__cycles_elapsed.avg.per_second * gpu__time_duration.sum / 1e9"
 
@@ -207,6 +202,18 @@ def launch_metrics(
 ) -> list[Metric]:
     """Canonical metrics of one launch.  ``values`` are counters in base units by full name, ``arch`` as ``sm_90`` ("": unknown)."""
     return derive(FORMULAS, values, arch, provenance, launch)
+
+
+def requested_for(metrics: Iterable[str], arch: str) -> tuple[str, ...]:
+    """Counters to ask ncu for, so that these metrics come out on an architecture; what its sections bring is not among them."""
+    counters, _ = needed(FORMULAS, metrics, arch)
+    return tuple(name for name in counters if not name.startswith(OF_NCU))
+
+
+def max_clock_hz(values: Mapping[str, float]) -> float | None:
+    """The device's highest clock, which the driver tells in kHz; None where the report does not say."""
+    clock = values.get("device__attribute_clock_rate")
+    return clock * 1e3 if clock else None
 
 
 def arch_of(capability: tuple[int, int] | None) -> str:

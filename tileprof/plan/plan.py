@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.metrics.ncu_chips import problems
 from tileprof.plan.amd_counters import CounterPlan, counter_plan
 from tileprof.plan.machine import Gpu, Machine
 from tileprof.store.records import Unavailable
@@ -74,6 +75,7 @@ def make_plan(
     and is missing or denied on a target that is here.
     """
     _check_asked(workload, names, profilers)
+    _check_counters(workload, names, machine)
     asker = _Tools(tools or {})
     plans: dict[str, TargetPlan] = {}
     unavailable: list[Unavailable] = []
@@ -119,6 +121,18 @@ class _Unknown:
     usable: bool = False
     why: str = "not used by this version"
     remedy: str = ""
+
+
+def _check_counters(workload: Workload, names: tuple[str, ...], machine: Machine) -> None:
+    """Raise UsageError for raw counters of Nsight Compute that a GPU at hand does not have: ncu would only show ``n/a``."""
+    wrong: list[str] = []
+    for name in names:
+        target = workload.targets[name]
+        gpu = machine.gpu_for(target.kind, target.target.partition(":")[2])
+        if target.kind == "cuda" and gpu is not None:
+            wrong += problems(workload.raw_metrics.get("ncu", ()), f"sm_{gpu.arch.replace('.', '')}")
+    if wrong:
+        raise UsageError("; ".join(dict.fromkeys(wrong)), remedy="correct metrics: raw: ncu: in the workload file")
 
 
 class _Tools:

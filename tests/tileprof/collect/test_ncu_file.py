@@ -147,3 +147,20 @@ def test_without_the_package_the_remedy_names_the_extra(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     with pytest.raises(ProfilerUnavailable, match=r"tileprof\[ncu\]"):
         read(tmp_path / "any.ncu-rep")
+
+
+def test_counters_that_are_asked_for_by_name(ncu_sample: Sample) -> None:
+    report = read(ncu_sample("gtx1660ti_basic_2022.4"), ["gpu__time_duration.sum", "no__such.sum"])
+    (row,) = report.kernels[0].raw_metrics()
+    assert (row.metric, row.launch) == ("raw.gpu__time_duration.sum", 0)
+    assert row.value > 0
+
+
+def test_values_that_cannot_be_are_flagged_when_they_are_read(ncu_sample: Sample) -> None:
+    """A clock above the device's: the sample's maximum is 1.83 GHz."""
+    from tileprof.metrics.plausible import CLOCK_RANGE
+
+    for kernel in read(ncu_sample("gtx1660ti_basic_2022.4")).kernels:
+        (clock,) = [m for m in kernel.metrics if m.metric == "clock.hz"]
+        low, high = (share * 1.83e9 for share in CLOCK_RANGE)
+        assert (clock.flag is None) == (low <= clock.value <= high)

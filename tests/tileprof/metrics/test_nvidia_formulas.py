@@ -1,54 +1,43 @@
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import pytest
 
 from tileprof.metrics import nvidia
+from tileprof.metrics.ncu_chips import OF_NCU, base_names, problem, problems
 from tileprof.store.records import Provenance
 
-NAMES = Path(__file__).parents[2] / "data" / "nvidia" / "base_metric_names.tsv.gz"
 TOOL = Provenance("measured", "ncu", "2025.3.1")
 
 
 @pytest.fixture(scope="module")
-def chips() -> dict[str, set[str]]:
-    """Base metric names of each chip, as nvperf_host of CUDA 13.4 lists them."""
-    lines = gzip.decompress(NAMES.read_bytes()).decode().splitlines()
-    columns = lines[0].split("\t")[2:]
-    rows = [line.split("\t") for line in lines[1:]]
-    return {chip: {row[0] for row in rows if row[i + 2] == "1"} for i, chip in enumerate(columns)}
+def chips() -> dict[str, frozenset[str]]:
+    """Base metric names of each architecture, as nvperf_host of CUDA 13.4 lists them."""
+    return {arch: base_names(arch) for arch in nvidia.ARCHITECTURES}
 
 
-# collected by other means than the hardware's counters: launch facts, SASS patching and sampling of ncu itself
-_OF_NCU = ("launch__", "memory_", "derived__", "sass__", "inst_executed", "smsp__pcsamp_", "device__", "profiler__",
-           "sm__maximum_warps_per_active_cycle_pct")  # fmt: skip
-
-
-def test_every_counter_that_is_named_for_an_architecture_is_on_its_chip(chips: dict[str, set[str]]) -> None:
+def test_every_counter_that_is_named_for_an_architecture_is_on_its_chip(chips: dict[str, frozenset[str]]) -> None:
     wrong = [
         (arch, name)
         for formula in nvidia.FORMULAS
         if formula.arches
         for arch in formula.arches
         for name in formula.counters
-        if not name.startswith(_OF_NCU) and name.partition(".")[0] not in chips[nvidia.CHIPS[arch]]
+        if not name.startswith(OF_NCU) and name.partition(".")[0] not in chips[arch]
     ]
     assert wrong == []
 
 
-def test_every_metric_has_a_formula_with_names_of_each_chip(chips: dict[str, set[str]]) -> None:
+def test_every_metric_has_a_formula_with_names_of_each_chip(chips: dict[str, frozenset[str]]) -> None:
     """For what hardware counts, each architecture from sm_75 to sm_120 has a formula all of whose names it has."""
-    metrics = {f.metric for f in nvidia.FORMULAS if not all(name.startswith(_OF_NCU) for name in f.counters)}
+    metrics = {f.metric for f in nvidia.FORMULAS if not all(name.startswith(OF_NCU) for name in f.counters)}
     for arch in nvidia.ARCHITECTURES:
-        known = chips[nvidia.CHIPS[arch]]
+        known = chips[arch]
         for metric in metrics:
             usable = [
                 f
                 for f in nvidia.FORMULAS
                 if f.metric == metric and f.holds_on(arch)
-                and all(name.startswith(_OF_NCU) or name.partition(".")[0] in known for name in f.counters)
+                and all(name.startswith(OF_NCU) or name.partition(".")[0] in known for name in f.counters)
             ]  # fmt: skip
             assert usable, f"{metric} on {arch}"
 
@@ -119,3 +108,42 @@ def test_dense_peaks_of_a_report() -> None:
     roofs = {(c.quantity, c.unit_class): c.value for c in nvidia.ceilings(values, "cuda:sm_90", "ncu")}
     assert roofs["dram.bytes_per_s", ""] == pytest.approx(4.79e12, rel=1e-3)
     assert roofs["flops_per_s", "matrix.float16"] == pytest.approx(816e12, rel=1e-3), "not the sparse peak"
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "says"),
+    [
+        ("dram__bytes.sum.per_second", "sm_90a", None),
+        ("lts__t_sector_hit_rate.pct", "sm_80", None),
+        ("launch__grid_size", "sm_80", None),
+        ("memory_l1_wavefronts_shared_ideal", "sm_90", None),
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm_120", None),
+        ("anything__at_all", "sm_999", None),
+        ("dram__bytes_read.sum", "sm_120", "it is on"),
+        ("sm__ops_path_tensor_src_fp16_dst_fp32.sum", "sm_90", "is no counter of sm_90"),
+        ("dram__byte.sum", "sm_80", "did you mean dram__bytes"),
+        ("dram__bytes", "sm_80", "lacks its end: a counter takes .sum"),
+        ("dram__bytes.total", "sm_80", "ends in .total"),
+        ("lts__t_sector_hit_rate.sum", "sm_80", "a ratio takes .ratio, .pct"),
+    ],
+)
+def test_names_are_checked_before_anything_runs(name: str, arch: str, says: str | None) -> None:
+    found = problem(name, arch)
+    assert (found is None) if says is None else (found is not None and says in found)
+
+
+def test_all_names_that_we_ask_for_are_on_their_chip() -> None:
+    from tileprof.metrics.catalogue import METRICS
+    from tileprof.metrics.ncu_names import requested
+
+    for arch in nvidia.ARCHITECTURES:
+        major = int(arch.removeprefix("sm_")[:-1])
+        assert problems(requested(major), arch) == [], arch
+        assert problems(nvidia.requested_for(METRICS, arch), arch) == [], arch
+
+
+def test_counters_for_metrics_that_a_workload_asks_for() -> None:
+    assert nvidia.requested_for(["busy.matrix", "stall.barrier", "spill.store_bytes"], "sm_90") == (
+        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+    )
+    assert nvidia.requested_for(["dram.read_bytes"], "sm_120") == ("dram__bytes_op_read.sum",)

@@ -157,3 +157,15 @@ def test_the_description_names_no_host_and_no_user() -> None:
     assert '"numpy"' in text
     for private in (platform.node(), os.path.expanduser("~"), os.environ.get("USER", "")):
         assert len(private) < 4 or private not in text
+
+
+def test_raw_counters_are_checked_against_the_chip_at_hand(tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        "version: 1\nname: x\ntargets: {a100: {target: 'cuda:sm_80'}}\nkernels: [{name: k, command: [x]}]\n"
+        "metrics: {raw: {ncu: [dram__byte.sum, dram__bytes.sum]}}\n"
+    )
+    workload = load_workload(file)
+    with pytest.raises(UsageError, match=r"dram__byte\.sum is no counter of sm_80; did you mean dram__bytes"):
+        make_plan(workload, ("a100",), machine(A100), (), {"ncu": lambda: USABLE})
+    assert make_plan(workload, ("a100",), machine(), (), {"ncu": lambda: USABLE}), "nothing runs where no such GPU is"
