@@ -45,7 +45,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         script.chmod(0o755)
         monkeypatch.setenv("TILEPROF_NCU", str(script))
         target = TargetEntry("h200", "cuda:sm_90a", "cuda", ("ncu",))
-        case = Case("k@h200", "0" * 16, KernelEntry("k"), target, {}, {}, {})
+        case = Case("k@h200", "0" * 16, KernelEntry("k", metrics=("busy.matrix",)), target, {}, {}, {})
         builder = CaseBuilder(case, 0, Paths(), "kernels/k")
         builder.compiled = {"symbol": "k_kernel"}
         request = {"do": "case", "bundle": str(tmp_path / "bundle"), "seed": 0}
@@ -60,20 +60,26 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_measured_metrics_join_the_case(profile: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
 
-    def read(path: Path) -> str:
+    counter = Metric("raw.raw__counter", 7.0, "", MEASURED.provenance, launch=0)
+    kernel = SimpleNamespace(raw_metrics=lambda: (counter,))
+    report = SimpleNamespace(of_symbol=lambda symbol: (kernel,) if symbol == "k_kernel" else ())
+
+    def read(path: Path, raw: tuple[str, ...]) -> SimpleNamespace:
         seen.append(path)
-        return "report"
+        assert raw == ("raw__counter",)
+        return report
 
     joined = SimpleNamespace(metrics=(MEASURED,), notes=("joined by offset",))
     monkeypatch.setattr(profiled.ncu_file, "read", read)
-    monkeypatch.setattr(profiled, "join_bundle", lambda report, bundle: [joined] if report == "report" else [])
+    monkeypatch.setattr(profiled, "join_bundle", lambda given, bundle: [joined] if given is report else [])
     builder = profile('echo "==PROF== Profiling \\"k_kernel\\" - 0: 0%....100% - 9 passes" > "$log"; touch "$report"')
-    assert (builder.metrics, builder.notes, builder.failed) == ([MEASURED], ["joined by offset"], False)
+    assert (builder.metrics, builder.notes, builder.failed) == ([counter, MEASURED], ["joined by offset"], False)
     assert seen == [tmp_path / "run" / "raw" / f"{'0' * 16}.ncu-rep"]
     arguments = (tmp_path / "arguments").read_text().splitlines()
     assert arguments[arguments.index("--kernel-name") + 1] == "k_kernel"
     assert arguments[arguments.index("--launch-skip") + 1] == "2"
-    assert "raw__counter" in arguments[arguments.index("--metrics") + 1].split(",")
+    asked = arguments[arguments.index("--metrics") + 1].split(",")
+    assert {"raw__counter", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"} <= set(asked)
     assert arguments[-3:-1] == ["-m", "tileprof.launcher"]
     assert builder.job["launches"] == 3
 
