@@ -196,3 +196,42 @@ def test_maps_that_cannot_be(shape: tuple[int, ...], box: tuple[int, ...], swizz
         with pytest.raises(SimulationError) as caught:
             run(double_box(shape, box, (0,) * len(shape), swizzle))
         assert message in str(caught.value)
+
+
+CP_ASYNC = {
+    "": None,
+    "wait": "while the cp.async of operation 2 .line 12. may still be writing it",
+    "fence": "no fence.proxy.async",
+    "sync": "operation 2 .line 12. wrote it in thread",
+}
+
+
+@pytest.mark.parametrize("missing", CP_ASYNC)
+def test_cp_async_beside_bulk_stores(missing: str) -> None:
+    """cp.async writes by the generic proxy: what it brought needs a fence before a bulk store may read it."""
+    b = Hopper(128)
+    a_in = b.parameter("A", "float32", (16, 32))
+    b.parameter("B", "float32", (16, 32), "inout")
+    b_map = b.tensor_map("B", (16, 32), 0)
+    tile, bars, tx = b.tile("tile", "float32", 512), b.tile("barriers", "uint64", 1, 128), b.tx
+
+    def skip(what: str, *body: Any) -> list[Any]:
+        return [] if missing == what else list(body)
+
+    program = b.program(
+        *(mark(1), when(tx == 0, init(bars, 0, 1)), mark(2)),
+        instruction("cp.async.cg.shared::cta.global", tile.ptr_to([tx * 4]), a_in.ptr_to([tx * 4]), 16),
+        instruction("cp.async.commit_group"),
+        *skip("wait", instruction("cp.async.wait_group", 0)),
+        *skip("fence", fence_proxy()),
+        *skip("sync", SYNC),
+        *(mark(3), when(tx == 0, box_store(b_map, tile, 0, [0, 0]), instruction(COMMIT), instruction(WAIT, 0))),
+    )
+    a = np.arange(512, dtype=np.float32).reshape(16, 32)
+    given = {"A": a, "B": np.zeros((16, 32), np.float32)}
+    message = CP_ASYNC[missing]
+    if message is None:
+        np.testing.assert_array_equal(simulate(program, given).outputs["B"], a)
+        return
+    with pytest.raises(SimulationError, match=message):
+        simulate(program, given)
