@@ -49,8 +49,11 @@ def copy_regions(evaluator: Evaluator, source_node: ast.expr, target_node: ast.e
     )
 
 
-def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2) -> Region:
-    """A whole tile or a slice of ``rank`` dimensions larger than one, for ``what`` (used in messages)."""
+def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2, *, inside: bool = False) -> Region:
+    """A whole tile or a slice of ``rank`` dimensions, for ``what`` (used in messages).
+
+    ``inside``: it may also be a slice of a tile of more dimensions, of extent 1 in the first ones: ``A_shared[stage, :, :]``.
+    """
     value = evaluator.raw(node)
     if not isinstance(value, (Buffer, Access)):
         raise evaluator.error(node, f"{what} must be a tile")
@@ -58,6 +61,8 @@ def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2) 
     if extents is None:
         raise evaluator.error(node, f"{what} is a single element", "give the whole tile or a slice of it")
     region = _region(evaluator, node, value, extents)
+    if inside and len(region.extents) >= rank and all(extent == 1 for extent in region.extents[:-rank]):
+        return region
     if len(region.extents) != rank:
         raise evaluator.error(
             node, f"{what} must have {rank} dimensions, {region.buffer.name} has {len(region.extents)}", kind=ShapeError

@@ -263,7 +263,10 @@ class StatementParser:
         """``T.gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, precision)``."""
         names = ("A", "B", "C", "transpose_A", "transpose_B", "policy", "clear_accum", "precision")
         given = self.arguments(node, function, names, 3)
-        a, b, c = (tile_region(self.evaluator, given[name], f"{name} of T.gemm") for name in ("A", "B", "C"))
+        a, b, c = (
+            tile_region(self.evaluator, given[name], f"{name} of T.gemm", inside=name != "C")
+            for name in ("A", "B", "C")
+        )
         flags = {name: self.evaluator.flag(given[name], name) for name in (*names[3:5], "clear_accum") if name in given}
         policy = self.evaluator.raw(given["policy"]) if "policy" in given else None
         if "policy" in given and not isinstance(policy, GemmWarpPolicy):
@@ -278,18 +281,18 @@ class StatementParser:
                     f"{name} of T.gemm must be a {scopes[0]} tile, {region.buffer.name} is {region.buffer.scope}",
                     f"allocate it with T.alloc_{scopes[0]}" + ("" if name == "C" else " and T.copy into it"),
                 )
-            if region.buffer.scope == "fragment" and region.extents != region.buffer.shape:
+            if region.buffer.scope == "fragment" and (len(region.extents) > 2 or region.extents != region.buffer.shape):
                 raise self.error(
                     given[name],
-                    f"{name} of T.gemm must be a whole fragment, not a slice of one",
+                    f"{name} of T.gemm must be a whole fragment of two dimensions, not a slice of one",
                     "copy the slice into a shared tile" if name != "C" else "allocate C as large as the product",
                 )
         if c.buffer in (a.buffer, b.buffer):
             raise self.error(
                 node, f"{c.buffer.name} is an operand and the result", "use another fragment for the result"
             )
-        m, k = a.extents[::-1] if transpose_a else a.extents
-        k2, n = b.extents[::-1] if transpose_b else b.extents
+        m, k = a.extents[:-3:-1] if transpose_a else a.extents[-2:]
+        k2, n = b.extents[:-3:-1] if transpose_b else b.extents[-2:]
         if (m, n) != c.extents or k != k2:
             raise self.error(
                 node,

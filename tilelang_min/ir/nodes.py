@@ -56,6 +56,10 @@ class Region:
     offsets: tuple[Expr, ...]
     extents: tuple[int, ...]
 
+    def at(self, row: Expr, column: Expr) -> tuple[Expr, ...]:
+        """Indices of an element of a region that is a matrix: its last two dimensions, the others of extent 1."""
+        return (*self.offsets[:-2], self.offsets[-2] + row, self.offsets[-1] + column)
+
     @property
     def tile_extents(self) -> tuple[int, ...]:
         """Extents without the dimensions of extent 1, by which the two sides of a copy are matched."""
@@ -93,7 +97,8 @@ class Fill(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Gemm(Statement):
-    """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared tiles or whole fragments, c a fragment.
+    """``c += op(a) @ op(b)`` (``c = ...`` with ``clear``); a and b shared tiles (of more than two
+    dimensions: matrices in them) or whole fragments, c a fragment.
 
     ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.  ``policy`` says how warps share C: ``square``,
     ``rows`` (one above the other) or ``columns``; ``any`` is square where nothing speaks against it.

@@ -76,8 +76,8 @@ def matrix(context: Context, region: Region, copies: dict[str, Copy]) -> Matrix:
     tile = region.buffer
     copy = copies.get(tile.name)
     if copy is None:
-        start = context.simplify(region.offsets[0] * tile.shape[1] + region.offsets[1])
-        return Matrix(context.storage[tile.name], tile.dtype, start, tile.shape[1], 1)
+        start = context.element(tile, region.offsets)
+        return Matrix(context.storage[tile.name], tile.dtype, start, tile.shape[-1], 1)
     tensor = copy.source.buffer
     pitch = _rows(copy.source)
     assert pitch is not None  # so it was found

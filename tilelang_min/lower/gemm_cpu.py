@@ -50,7 +50,7 @@ def lower_gemm(
         b = b.turned()
     words = dots(context.target, gemm, a.dtype, b.dtype)
     if words is None and a.dtype != wide:
-        a = _widened(context, gemm, a, gemm.a.extents, lanes)
+        a = _widened(context, gemm, a, gemm.a.extents[-2:], lanes)
     if gemm.transpose_a:
         a = a.turned()
     if words is not None:

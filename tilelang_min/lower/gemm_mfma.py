@@ -123,7 +123,7 @@ def _read_columns(context: Context, gemm: Gemm, pair: Any, count: int, k: Expr, 
 
 
 def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
-    return index(context.element(region.buffer, (region.offsets[0] + row, region.offsets[1] + column), stage))
+    return index(context.element(region.buffer, region.at(row, column), stage))
 
 
 def _element(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:

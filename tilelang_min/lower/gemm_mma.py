@@ -174,7 +174,7 @@ def _gather(
     for word in range(words):
         for part in range(packed):
             row, column = place(word * packed + part)
-            indices = (region.offsets[0] + row, region.offsets[1] + column)
+            indices = region.at(row, column)
             value = source[index(context.element(region.buffer, indices, stage))]
             if held is None and str(value.ty.dtype) != str(registers.ty.dtype):
                 value = tirx.reinterpret(str(registers.ty.dtype), value)
@@ -196,7 +196,7 @@ def _ldmatrix(
     row: Expr,
     column: Expr,
 ) -> None:
-    indices = (region.offsets[0] + row, region.offsets[1] + column)
+    indices = region.at(row, column)
     address = context.storage[region.buffer.name].ptr_to([index(context.element(region.buffer, indices, stage))])
     name = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared::cta.b16"
     targets = [registers[first + item] for item in range(count)]

@@ -68,7 +68,7 @@ def accesses_of_gemm(
             start = [evaluate(index(offset), values) for offset in region.offsets]
         except NotCountable:
             return []
-        indices = [*start[:-2], start[-2] + read.place[0], start[-1] + read.place[1]]
+        indices = [*start[:-2], start[-2] + read.place[0], start[-1] + read.place[1]]  # Region.at, evaluated
         found.append(
             TileAccess(
                 "ldmatrix" if read.matrices else "load",

@@ -321,7 +321,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     ),
     "product of a part of a fragment": (
         "T.gemm(«F[:, 0:8], R, G)",
-        "A of T.gemm must be a whole fragment, not a slice of one",
+        "A of T.gemm must be a whole fragment of two dimensions, not a slice of one",
         "copy the slice into a shared tile",
     ),
     "product into its operand": (
@@ -342,7 +342,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     ),
     "product into a slice": (
         "T.gemm(S, R[:, 0:8], «G[:, 0:8])",
-        "C of T.gemm must be a whole fragment, not a slice of one",
+        "C of T.gemm must be a whole fragment of two dimensions, not a slice of one",
         "",
     ),
     "product of another rank": (

@@ -99,7 +99,21 @@ def products(draw: Any) -> Drawn:
     out = pick(accum, accum, dtype) if dtype != "int8" else "int32"
     ta, tb = draw(st.booleans()), draw(st.booleans())
     threads, stages = pick(64, 128, 128, 256), draw(st.integers(1, 6))
-    form = pick("plain", "plain", "plain", "nested", "two", "later", "some", "twice", "carry", "scaled", "serial")
+    form = pick(
+        "plain",
+        "plain",
+        "plain",
+        "nested",
+        "two",
+        "later",
+        "some",
+        "twice",
+        "carry",
+        "scaled",
+        "serial",
+        "halves",
+        "manual",
+    )
     side_a, side_b = pick("shared", "shared", "fragment"), pick("shared", "shared", "shared", "fragment")
     layouts = [pick(*LAYOUTS), pick(*LAYOUTS)]
     policy, epilogue = pick(*POLICIES), pick("", "", "bias", "column", "relu", "shared", "clear")
@@ -160,6 +174,19 @@ def products(draw: Any) -> Drawn:
         used *= 2
     elif form == "carry":  # what an iteration reads was written by the one before
         body += _lines(8, copy_a("0"), copy_b("0"), loop) + _lines(12, *work, copy_a("(ko + 1)"), copy_b("(ko + 1)"))
+    elif form == "halves" and "fragment" not in (side_a, side_b) and bk % 2 == 0:  # a product of each half of K
+        body += _lines(8, loop) + _lines(12, copy_a("ko"), copy_b("ko"))
+        for part in (f"0:{bk // 2}", f"{bk // 2}:{bk}"):
+            left = f"A_s[{part}, :]" if ta else f"A_s[:, {part}]"
+            right = f"B_s[:, {part}]" if tb else f"B_s[{part}, :]"
+            body += _lines(12, gemm.replace("T.gemm(A_s, B_s", f"T.gemm({left}, {right}"))
+    elif form == "manual" and "fragment" not in (side_a, side_b) and not layouts[0]:  # stages written by hand
+        body = body.replace(f"A_s = T.alloc_shared({a_tile}", f"A_s = T.alloc_shared({(2, *a_tile)}")
+        stage = lambda step: f"A_s[{step} % 2, 0:{a_tile[0]}, 0:{a_tile[1]}]"  # noqa: E731
+        body += _lines(8, copy_a("0").replace("A_s", stage("0")), f"for ko in T.serial({steps}):")
+        body += _lines(12, copy_b("ko"), f"if ko + 1 < {steps}:")
+        body += _lines(16, copy_a("(ko + 1)").replace("A_s", stage("(ko + 1)")))
+        body += _lines(12, gemm.replace("A_s", stage("ko")))
     elif form == "scaled":
         body += _lines(8, loop) + _lines(12, copy_a("ko"), copy_b("ko"))
         body += _lines(12, f"for i, j in T.Parallel({a_tile[0]}, {a_tile[1]}):")
