@@ -27,6 +27,8 @@ SQUARES = (2048, 4096, 8192)
 WIDTHS = ((4096, 4096), (11008, 4096), (4096, 11008), (8192, 8192), (28672, 8192))
 HEIGHTS = (1, 16, 128, 2048, 8192)
 WARMUP, BUDGET_US, MOST_ROUNDS, FLUSH_BYTES = 3, 60_000, 100, 256 << 20
+FEW_ROWS = 16
+"""Up to so many rows the transposed product is computed."""
 TOLERANCE = {"float16": 1e-3, "bfloat16": 6e-3}
 """Largest ||result - reference|| / ||reference||."""
 
@@ -51,8 +53,15 @@ def products() -> list[dict[str, Any]]:
 
 def tiles(m: int, n: int) -> list[tuple[int, int, int, int, int]]:
     """Tiles to try, (block_M, block_N, block_K, stages, threads): of small products those that occupy all units."""
-    if m <= 64:
-        return [(64, 32, 128, 8, 128), (64, 64, 128, 7, 128), (64, 16, 256, 4, 128)]
+    if m <= FEW_ROWS:  # of A^T, see compile_all
+        width = 8 if m <= 8 else 16
+        return [
+            (width, 64, 128, 5, 128),
+            (width, 64, 128, 10, 128),
+            (width, 64, 256, 5, 128),
+            (width, 64, 256, 2, 128),
+            (width, 128, 128, 5, 256),
+        ]
     if m <= 128:
         return [(128, 32, 128, 5, 256), (128, 64, 64, 7, 256), (128, 128, 64, 5, 256)]
     if m * n >= 4096 * 4096:
@@ -77,15 +86,12 @@ def compile_all(out: Path, target: str, group: str | None) -> int:
         for tile in row["tiles"]:
             block_m, block_n, block_k, stages, threads = tile
             keywords = {"block_M": block_m, "block_N": block_n, "block_K": block_k, "num_stages": stages}
-            kernel = gemm.gemm.for_target(target)(
-                row["M"],
-                row["N"],
-                row["K"],
-                transpose_B=row["transpose_B"],
-                threads=threads,
-                dtype=row["dtype"],
-                **keywords,
-            )
+            keywords |= {"threads": threads, "dtype": row["dtype"]}
+            shape = (row["M"], row["N"], row["K"])
+            if row["M"] <= FEW_ROWS and row["transpose_B"]:
+                kernel = gemm.gemm_few_rows.for_target(target)(*shape, **keywords)
+            else:
+                kernel = gemm.gemm.for_target(target)(*shape, transpose_B=row["transpose_B"], **keywords)
             name = name_of(row, tile)
             kernel.save(out / f"{name}.tlk")
             row["bundles"].append(name)

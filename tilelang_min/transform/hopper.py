@@ -34,9 +34,12 @@ from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.program.tensor_maps import MOST_BOX_EXTENT, MOST_DIMENSIONS, UNIT_BYTES
-from tilelang_min.targets import Target
+from tilelang_min.targets import Target, occupancy
 from tilelang_min.targets.wgmma import GROUP_THREADS, OPERAND_BYTES, ROWS, WarpgroupProduct, warpgroup_products
 from tilelang_min.transform.pipeline import can_run_ahead
+
+_OTHER_REGISTERS = 40
+"""What a thread needs beside its fragments, about."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,14 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
         loops = list(_rings(program, program.body, plan))
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
-            _order(program, loops, target.devices[0].units, options, plan)
+            _order(program, loops, target, options, plan)
     return plan
 
 
 # -- the order of blocks -------------------------------------------------------------------------------------------
 
 
-def _order(program: TileProgram, loops: list[Loop], units: int, options: HopperOptions, plan: HopperPlan) -> None:
+def _order(program: TileProgram, loops: list[Loop], target: Target, options: HopperOptions, plan: HopperPlan) -> None:
     """Persistent blocks, the order of tiles, and pairs of blocks that share loads.
 
     Of tiles that run together the fewest bytes come into the cache when ``rows`` x ``units / rows`` of them share ``rows`` tiles
@@ -98,6 +101,7 @@ def _order(program: TileProgram, loops: list[Loop], units: int, options: HopperO
     direction on which fewer bytes depend are a cluster: each brings one half of what both need.
     """
     bx, by, _ = program.block_variables
+    units = target.devices[0].units
     loads = [item for loop in loops for item in loop.body if isinstance(item, Copy)]
     moved = {id(copy): prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype) for copy in loads}
 
@@ -129,7 +133,33 @@ def _order(program: TileProgram, loops: list[Loop], units: int, options: HopperO
     plan.cluster = 2 if best[0] else 1
     if program.panel is not None or best[0] or (in_column and in_row):
         plan.panel = (best[2], best[3])
-    plan.persistent = options.persistent and prod(program.grid) > units
+    alone = _resident(program, loops, plan, target) == 1
+    plan.persistent = options.persistent and alone and prod(program.grid) > units
+
+
+def _resident(program: TileProgram, loops: list[Loop], plan: HopperPlan, target: Target) -> int:
+    """Blocks that fit on a unit, as far as tiles and accumulators tell: where several do, they overlap one another's ends."""
+    groups = program.threads // GROUP_THREADS
+    if groups > 1:
+        return 1  # registers move to the consumers, and none are left
+    stages = {
+        item.target.buffer.name: loop.stages for loop in loops for item in walk(loop.body) if isinstance(item, Copy)
+    }
+    need = 0
+    for tile in (buffer for buffer in program.buffers if buffer.scope == "shared"):
+        need += tile.elements * dtype_bytes(tile.dtype) * stages.get(tile.name, 1)
+    held = sum(
+        tile.elements * dtype_bytes(tile.dtype) // (4 * program.threads)
+        for tile in program.buffers
+        if tile.scope == "fragment"
+    )
+    found = occupancy(
+        target,
+        threads=program.threads + GROUP_THREADS,
+        registers_per_thread=min(held + _OTHER_REGISTERS, target.registers.per_thread),
+        shared_bytes=min(need, target.shared.block_limit),
+    )
+    return found.max_blocks_per_unit or 1
 
 
 def _depends(program: TileProgram, loops: list[Loop], variable: Any) -> bool:

@@ -50,6 +50,27 @@ def gemm(
     return main
 
 
+@tilelang.jit
+def gemm_few_rows(M, N, K, block_M=16, block_N=64, block_K=128, num_stages=6, threads=128, dtype="float16"):
+    """``C = A @ B^T`` of few rows, as ``C^T = B @ A^T``: the rows of B, of which there are many, are those of the instructions."""
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_N, block_K), dtype)
+            C_local = T.alloc_fragment((block_N, block_M), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, ko * block_K], A_shared)
+                T.copy(B[bx * block_N, ko * block_K], B_shared)
+                T.gemm(B_shared, A_shared, C_local, transpose_B=True)
+            for i, j in T.Parallel(block_N, block_M):
+                C[by * block_M + j, bx * block_N + i] = C_local[i, j]
+
+    return main
+
+
 def reference(A, B, transpose_A=False, transpose_B=False):
     """The product in float64."""
     left, right = A.astype(np.float64), B.astype(np.float64)
