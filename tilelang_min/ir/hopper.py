@@ -24,20 +24,33 @@ class Barriers(Buffer):
 
 
 @dataclass(frozen=True, eq=False)
-class Ring:
-    """``loads`` bring the tiles of one iteration of the loop; ``stage`` is the variable that names the consumers' stage.
+class Arrival:
+    """Loads that are waited for together, since the same statements of the loop's body (``readers``, by operation) need them."""
 
-    ``barriers`` is the shared buffer of mbarriers: of each stage one that says it is full, behind these one each that it is
-    empty.  ``late``: a stage is given back one iteration later, when the matrix products that read it have ended; nothing else
-    reads it.  ``bystanders``: statements other than matrix products of warp groups read the tiles.
+    loads: tuple[Copy, ...]
+    readers: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """``arrivals`` bring the tiles of one iteration of the loop; ``stage`` is the variable that names the consumers' stage.
+
+    ``barriers`` is the shared buffer of mbarriers: for each arrival, of each stage one that says it is full, behind these one each
+    that it is empty.  ``late``: a stage is given back one iteration later, when the matrix products that read it have ended;
+    nothing else reads it.  ``bystanders``: statements other than matrix products of warp groups read the tiles.
     """
 
     stages: int
-    loads: tuple[Copy, ...]
+    arrivals: tuple[Arrival, ...]
     stage: Any
     barriers: Buffer
     late: bool
     bystanders: bool
+
+    @property
+    def loads(self) -> tuple[Copy, ...]:
+        """All loads of an iteration."""
+        return tuple(copy for arrival in self.arrivals for copy in arrival.loads)
 
 
 @dataclass(frozen=True, eq=False)

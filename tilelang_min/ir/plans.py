@@ -58,7 +58,8 @@ class HopperPlan:
 
     ``gemms`` by operation id and ``shared`` by tile; ``loops``: operations of the pipelined loops that become rings, filled by a
     producer.  ``persistent``: as many blocks as there are units go through all tiles of the grid, in the order that ``panel``
-    gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``stores``, by ``id()`` of the statement: copies to tensors
+    gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``overlap``: a second
+    product of a loop may run during the work of the next iteration.  ``stores``, by ``id()`` of the statement: copies to tensors
     that go through a staging tile.  ``notes`` say what was decided against, and why, for people.
     """
 
@@ -68,6 +69,7 @@ class HopperPlan:
     persistent: bool = False
     panel: tuple[int, str] | None = None
     cluster: int = 1
+    overlap: bool = False
     stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -137,10 +137,10 @@ class _Operand:
             context.storage[region.buffer.name].ptr_to([index(context.simplify(element))])
         )
         masked = tirx.bitwise_and(address, tirx.IntImm("uint32", _ADDRESS_BITS))
-        low = tirx.Cast("uint64", tirx.shift_right(masked, tirx.IntImm("uint32", 4)))
-        value = tirx.bitwise_or(low, tirx.IntImm("uint64", self._constant()))
-        self.base = tirx.Var(context.fresh(f"{region.buffer.name}_descriptor"), "uint64")
-        context.emit(tirx.Bind(self.base, value))
+        low = tirx.shift_right(masked, tirx.IntImm("uint32", 4))
+        self.high, leading = self._constants()
+        self.base = tirx.Var(context.fresh(f"{region.buffer.name}_descriptor"), "uint32")
+        context.emit(tirx.Bind(self.base, tirx.bitwise_or(low, tirx.IntImm("uint32", leading))))
 
     def _element(self, start: Expr) -> Expr:
         """Elements from the tile's first to the one at row (column) ``start``, a multiple of 8 rows (of whole panels)."""
@@ -151,18 +151,20 @@ class _Operand:
             return start // layout.panel * (layout.rows * layout.row_stride)
         return tirx.floordiv(start, layout.panel) * (layout.rows * layout.row_stride)
 
-    def _constant(self) -> int:
-        """The descriptor without its address."""
+    def _constants(self) -> tuple[int, int]:
+        """The descriptor without its address: its upper and its lower word."""
         layout = self.layout
         stride = 8 * layout.row_stride * layout.itemsize
         leading = _UNIT if self.along_k else layout.rows * layout.row_stride * layout.itemsize
-        return leading // _UNIT << 16 | stride // _UNIT << 32 | _SWIZZLE_CODE[layout.swizzle_bytes] << 62
+        return stride // _UNIT | _SWIZZLE_CODE[layout.swizzle_bytes] << 30, leading // _UNIT << 16
 
     def at(self, k: int, start: int) -> Any:
         """The descriptor at ``k`` along K and ``start`` further rows (columns)."""
         offset = _bytes_along_k(self.layout, k) if self.along_k else k * self.layout.row_stride * self.layout.itemsize
         offset += int(self._element(start)) * self.layout.itemsize
-        return self.base + tirx.IntImm("uint64", offset // _UNIT) if offset else self.base
+        # The lower word alone changes, and never carries: half of the registers that whole descriptors would take.
+        low = self.base + tirx.IntImm("uint32", offset // _UNIT) if offset else self.base
+        return tirx.bitwise_or(tirx.Cast("uint64", low), tirx.IntImm("uint64", self.high << 32))
 
 
 def _bytes_along_k(layout: SharedLayout, k: int) -> int:

@@ -35,6 +35,7 @@ from tilelang_min.lower.gemm_mfma import lower_mfma
 from tilelang_min.lower.gemm_mma import lower_mma
 from tilelang_min.lower.gemm_wgmma import lower_wgmma
 from tilelang_min.lower.nest import lower_nest
+from tilelang_min.lower.overlap import consume_overlapped, overlap_of
 from tilelang_min.lower.raster import in_panels, tile_of
 from tilelang_min.lower.reduce import lower_reduce
 from tilelang_min.lower.rings import consume
@@ -130,7 +131,11 @@ def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]
 
 def _statement(context: Context, layouts: Layouts, statement: Statement) -> None:
     if isinstance(statement, RingLoop):
-        consume(context, context.rings, layouts, statement, _block)
+        parts = overlap_of(context.program, layouts, statement)
+        if parts is not None:
+            consume_overlapped(context, context.rings, layouts, statement, parts, _block)
+        else:
+            consume(context, context.rings, layouts, statement, _block)
     elif isinstance(statement, Copy) and id(statement) in layouts.hopper.stores:
         store_fragment(context, context.maps, layouts, statement)
     elif isinstance(statement, (Copy, Fill, Parallel)):

@@ -45,42 +45,53 @@ class _State:
 
 
 class Rings:
-    """The rings of a kernel, as one role sees them."""
+    """The rings of a kernel, as one role sees them.
 
-    def __init__(self, context: Context, loops: list[RingLoop], role: str, parity: int) -> None:
+    All arrivals of a loop are at the same stage, except those of consumers of ``ahead`` loops, which take some earlier.
+    """
+
+    def __init__(self, context: Context, loops: list[RingLoop], role: str, parity: int, ahead: set[int]) -> None:
         self.context = context
-        self.states: dict[int, _State] = {}
+        self.states: dict[int, list[_State]] = {}
         self.parity = parity
         for loop in loops:
-            name = f"{role}_{{}}" if len(loops) == 1 else f"{role}_{loop.variable.name}_{{}}"
-            self.states[loop.operation] = _State(
-                context.registers(name.format("stage"), "int32", 1),
-                context.registers(name.format("parity"), "int32", 1),
-            )
+            name = role if len(loops) == 1 else f"{role}_{loop.variable.name}"
+            count = len(ring_of(loop).arrivals)
+            if loop.operation in ahead:
+                self.states[loop.operation] = [self._state(f"{name}_{number}") for number in range(count)]
+            else:
+                self.states[loop.operation] = [self._state(name)] * count
         self.together: set[int] = set()  # loads of which each block of a cluster brings a half to both
         self.ready = context.registers(f"{role}_ready", "uint32", 1)
 
+    def _state(self, name: str) -> _State:
+        stage, parity = (self.context.registers(f"{name}_{what}", "int32", 1) for what in ("stage", "parity"))
+        return _State(stage, parity)
+
     def start(self) -> None:
         """All rings at their first stage."""
-        for state in self.states.values():
+        for state in {id(each): each for states in self.states.values() for each in states}.values():
             self._set(state.stage, 0)
             self._set(state.parity, self.parity)
 
     def _set(self, register: Any, value: Any) -> None:
         self.context.emit(tirx.BufferStore(register, index(value), [index(0)]))
 
-    def wait(self, loop: RingLoop, barrier: Any) -> None:
+    def stage(self, loop: RingLoop, arrival: int = 0) -> Any:
+        """The register that holds the stage."""
+        return self.states[loop.operation][arrival].stage[0]
+
+    def wait(self, loop: RingLoop, arrival: int, barrier: Any) -> None:
         """Wait until the barrier has completed the round of this role's parity."""
         zero, ready = tirx.IntImm("uint32", 0), self.ready
         self.context.emit(tirx.BufferStore(ready, zero, [index(0)]))
-        parity = tirx.Cast("uint32", self.states[loop.operation].parity[0])
+        parity = tirx.Cast("uint32", self.states[loop.operation][arrival].parity[0])
         attempt = tirx.Evaluate(ptx["mbarrier.try_wait.parity.shared::cta.b64"](ready[0], barrier, parity))
         self.context.emit(tirx.While(tirx.EQ(ready[0], zero), attempt))
 
-    def step(self, loop: RingLoop, stage: Any) -> None:
+    def step(self, loop: RingLoop, stage: Any, arrival: int = 0) -> None:
         """On to the next stage; behind the last comes the first, in a round of the other parity."""
-        assert loop.ring is not None
-        state, last = self.states[loop.operation], tirx.EQ(stage, loop.ring.stages - 1)
+        state, last = self.states[loop.operation][arrival], tirx.EQ(stage, ring_of(loop).stages - 1)
         turned = tirx.bitwise_xor(state.parity[0], tirx.Cast("int32", last))
         self._set(state.parity, turned)
         self._set(state.stage, tirx.Select(last, index(0), stage + 1))
@@ -91,21 +102,31 @@ def ring_loops(statements: tuple[Statement, ...]) -> list[RingLoop]:
     return [item for item in walk(statements) if isinstance(item, RingLoop)]
 
 
-def _full(context: Context, ring: Ring, stage: Any) -> Any:
-    return context.storage[ring.barriers.name].ptr_to([index(stage)])
+def ring_of(loop: RingLoop) -> Ring:
+    """The loop's ring."""
+    assert loop.ring is not None
+    return loop.ring
 
 
-def _empty(context: Context, ring: Ring, stage: Any) -> Any:
-    return context.storage[ring.barriers.name].ptr_to([index(stage + ring.stages)])
+def full(context: Context, ring: Ring, arrival: int, stage: Any) -> Any:
+    """Where the mbarrier lies that says that an arrival is there."""
+    return context.storage[ring.barriers.name].ptr_to([index(stage + arrival * 2 * ring.stages)])
+
+
+def empty(context: Context, ring: Ring, arrival: int, stage: Any) -> Any:
+    """Where the mbarrier lies that says that an arrival's place is free."""
+    return context.storage[ring.barriers.name].ptr_to([index(stage + (arrival * 2 + 1) * ring.stages)])
 
 
 def initialise(context: Context, ring: Ring, consumers: int) -> None:
     """What one thread does before anybody uses the ring; ``consumers`` threads work with it."""
     arrivals = (consumers if ring.bystanders else consumers // _WARP) * context.cluster
-    for stage in range(ring.stages):
-        for barrier, count in ((_full(context, ring, stage), 1), (_empty(context, ring, stage), arrivals)):
-            count_ = tirx.IntImm("uint32", count)
-            context.emit(tirx.Evaluate(ptx["mbarrier.init.shared::cta.b64"](barrier, count_)))
+    for number in range(len(ring.arrivals)):
+        for stage in range(ring.stages):
+            pairs = ((full(context, ring, number, stage), 1), (empty(context, ring, number, stage), arrivals))
+            for barrier, count in pairs:
+                count_ = tirx.IntImm("uint32", count)
+                context.emit(tirx.Evaluate(ptx["mbarrier.init.shared::cta.b64"](barrier, count_)))
 
 
 # -- the producer --------------------------------------------------------------------------------------------------
@@ -141,21 +162,23 @@ def produce(
 
 def _fill(context: Context, rings: Rings, maps: TensorMaps, loop: RingLoop, renamed: Pairs) -> None:
     """One stage."""
-    ring = loop.ring
-    assert ring is not None
+    ring = ring_of(loop)
     context.mark(ring.loads[0].operation)
     stage = tirx.Var(context.fresh("filled"), "int32")
     bind_range(context.analyzer, stage, 0, ring.stages)
-    context.emit(tirx.Bind(stage, rings.states[loop.operation].stage[0]))
-    rings.wait(loop, _empty(context, ring, stage))
-    total = sum(tile_bytes(context, copy.target.buffer) for copy in ring.loads)
-    full = _full(context, ring, stage)
-    context.emit(tirx.Evaluate(ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full, tirx.IntImm("uint32", total))))
-    for copy in ring.loads:
-        context.mark(copy.operation)
-        offsets = tuple(substitute(item, renamed) for item in copy.source.offsets)
-        half = context.rank if id(copy) in rings.together else None
-        load_tile(context, maps, copy, offsets, stage, full, half)
+    context.emit(tirx.Bind(stage, rings.stage(loop)))
+    for number, arrival in enumerate(ring.arrivals):
+        context.mark(arrival.loads[0].operation)
+        rings.wait(loop, number, empty(context, ring, number, stage))
+        total = sum(tile_bytes(context, copy.target.buffer) for copy in arrival.loads)
+        barrier = full(context, ring, number, stage)
+        expected = ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](barrier, tirx.IntImm("uint32", total))
+        context.emit(tirx.Evaluate(expected))
+        for copy in arrival.loads:
+            context.mark(copy.operation)
+            offsets = tuple(substitute(item, renamed) for item in copy.source.offsets)
+            half = context.rank if id(copy) in rings.together else None
+            load_tile(context, maps, copy, offsets, stage, barrier, half)
     context.mark(loop.operation)
     rings.step(loop, stage)
 
@@ -171,38 +194,67 @@ def consume(
     block: Callable[[Context, Layouts, tuple[Statement, ...]], None],
 ) -> None:
     """The loop as the consumers run it; ``block`` lowers its work."""
-    ring = loop.ring
-    assert ring is not None
+    ring = ring_of(loop)
     context.mark(loop.operation)
-    state = rings.states[loop.operation]
     bind_range(context.analyzer, ring.stage, 0, ring.stages)
     with context.nested() as body:
         context.mark(loop.operation)
-        context.emit(tirx.Bind(ring.stage, state.stage[0]))
-        rings.wait(loop, _full(context, ring, ring.stage))
+        context.emit(tirx.Bind(ring.stage, rings.stage(loop)))
         if ring.late:
-            for statement in loop.body:
-                assert isinstance(statement, Gemm)
-                context.mark(statement.operation)
-                lower_wgmma(context, statement, layouts.gemms[statement.operation], wait=False)
-            context.mark(loop.operation)
-            wait_products(context, len(loop.body))
-            with context.nested() as behind:
-                _release(context, ring, _before(ring, ring.stage))
-            context.emit(tirx.IfThenElse(tirx.GT(loop.variable, index(loop.start)), sequence(behind), None))
+            _late(context, rings, layouts, loop)
         else:
-            block(context, layouts, loop.body)
-            context.mark(loop.operation)
-            _release(context, ring, ring.stage)
+            _in_order(context, rings, layouts, loop, block)
+        context.mark(loop.operation)
         rings.step(loop, ring.stage)
     context.emit(tirx.For(loop.variable, index(loop.start), index(loop.extent), tirx.ForKind.SERIAL, sequence(body)))
     context.mark(loop.operation)
     if ring.late:
         wait_products(context, 0)
         with context.nested() as last:
-            _release(context, ring, _before(ring, state.stage[0]))
+            release(context, ring, 0, _before(ring, rings.stage(loop)))
         some = context.simplify(tirx.GT(index(loop.extent), 0))
         context.emit(sequence(last) if some is True or some == 1 else tirx.IfThenElse(some, sequence(last), None))
+
+
+def _late(context: Context, rings: Rings, layouts: Layouts, loop: RingLoop) -> None:
+    """Products alone: those of the iteration before have ended when these are under way."""
+    ring = ring_of(loop)
+    rings.wait(loop, 0, full(context, ring, 0, ring.stage))
+    for statement in loop.body:
+        assert isinstance(statement, Gemm)
+        context.mark(statement.operation)
+        lower_wgmma(context, statement, layouts.gemms[statement.operation], wait=False)
+    context.mark(loop.operation)
+    wait_products(context, len(loop.body))
+    with context.nested() as behind:
+        release(context, ring, 0, _before(ring, ring.stage))
+    context.emit(tirx.IfThenElse(tirx.GT(loop.variable, index(loop.start)), sequence(behind), None))
+
+
+def _in_order(
+    context: Context,
+    rings: Rings,
+    layouts: Layouts,
+    loop: RingLoop,
+    block: Callable[[Context, Layouts, tuple[Statement, ...]], None],
+) -> None:
+    """Any work: each arrival is waited for in front of its first reader, and its place given back behind the last."""
+    ring = ring_of(loop)
+    waiting = dict(enumerate(ring.arrivals))
+    for place, statement in enumerate(loop.body):
+        for number in [each for each, arrival in waiting.items() if statement.operation in arrival.readers]:
+            context.mark(statement.operation)
+            rings.wait(loop, number, full(context, ring, number, ring.stage))
+            del waiting[number]
+        block(context, layouts, (statement,))
+        later = {item.operation for item in loop.body[place + 1 :]}
+        for number, arrival in enumerate(ring.arrivals):
+            if number not in waiting and statement.operation in arrival.readers and not arrival.readers & later:
+                context.mark(statement.operation)
+                release(context, ring, number, ring.stage)
+    for number in waiting:  # nobody reads it; its places go round all the same
+        rings.wait(loop, number, full(context, ring, number, ring.stage))
+        release(context, ring, number, ring.stage)
 
 
 def _before(ring: Ring, stage: Any) -> Any:
@@ -210,9 +262,9 @@ def _before(ring: Ring, stage: Any) -> Any:
     return tirx.Select(tirx.EQ(stage, 0), index(ring.stages - 1), stage - 1)
 
 
-def _release(context: Context, ring: Ring, stage: Any) -> None:
-    """Give a stage back: all threads say so where each read what it liked, else one of each warp."""
-    barrier = _empty(context, ring, stage)
+def release(context: Context, ring: Ring, arrival: int, stage: Any) -> None:
+    """Give a place back: all threads say so where each read what it liked, else one of each warp."""
+    barrier = empty(context, ring, arrival, stage)
     if context.cluster > 1:
         _release_to_all(context, barrier)
         return

@@ -28,6 +28,7 @@ from tilelang_min.ir.hopper import RingLoop
 from tilelang_min.ir.nodes import Copy, Gemm, Statement, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
+from tilelang_min.lower.overlap import overlap_of
 from tilelang_min.lower.rings import Pairs, Rings, initialise, produce, ring_loops
 from tilelang_min.lower.tma import TensorMaps, halves
 from tilelang_min.lower.tma_store import finish_stores
@@ -53,7 +54,7 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
         if registers is not None:
             context.emit(tirx.Evaluate(ptx["setmaxnreg.dec.sync.aligned.u32"](registers[0])))
         with context.nested() as elected:
-            rings = Rings(context, loops, "producer", 1)
+            rings = Rings(context, loops, "producer", 1, set())
             if context.cluster > 1:
                 rings.together = {id(copy) for copy in _common(context, loops, layouts.hopper.panel)}
             rings.start()
@@ -63,7 +64,7 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
         context.mark(0)
         if registers is not None:
             context.emit(tirx.Evaluate(ptx["setmaxnreg.inc.sync.aligned.u32"](registers[1])))
-        context.rings = Rings(context, loops, "consumer", 0)
+        context.rings = Rings(context, loops, "consumer", 0, _overlapped(context, layouts, loops))
         context.rings.start()
         context.consumers = consumers
 
@@ -91,6 +92,11 @@ def _all_meet(context: Context) -> None:
         return
     context.emit(tirx.Evaluate(ptx["barrier.cluster.arrive.release"]()))
     context.emit(tirx.Evaluate(ptx["barrier.cluster.wait.acquire"]()))
+
+
+def _overlapped(context: Context, layouts: Layouts, loops: list[RingLoop]) -> set[int]:
+    """Loops of which one arrival is taken a stage ahead of the other."""
+    return {loop.operation for loop in loops if overlap_of(context.program, layouts, loop) is not None}
 
 
 def _common(context: Context, loops: list[RingLoop], panel: tuple[int, str] | None) -> list[Copy]:

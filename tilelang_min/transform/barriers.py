@@ -26,6 +26,7 @@ from tvm import ir, tirx
 
 from tilelang_min.analysis.regions import Touch, need_barrier, touches
 from tilelang_min.ir.expressions import as_int, bind_range
+from tilelang_min.ir.hopper import RingLoop
 from tilelang_min.ir.nodes import (
     AsyncCommit,
     AsyncWait,
@@ -35,6 +36,7 @@ from tilelang_min.ir.nodes import (
     SchedulingFence,
     Statement,
     TileProgram,
+    walk,
 )
 from tilelang_min.ir.vectors import ranges
 
@@ -76,6 +78,9 @@ class _Inserter:
         out: list[Statement] = []
         for statement in statements:
             if isinstance(statement, Loop):
+                if isinstance(statement, RingLoop) and self.once(statement, pending):
+                    out.append(Barrier(statement.operation))
+                    pending = ()
                 body, pending = self.loop(statement, pending)
                 out.append(dataclasses.replace(statement, body=body))
             elif isinstance(statement, Conditional):
@@ -105,6 +110,14 @@ class _Inserter:
                 out.append(statement)
                 pending = _merge(pending, new)
         return tuple(out), pending
+
+    def once(self, loop: Loop, pending: tuple[_Pending, ...]) -> bool:
+        """Whether a barrier in front of a loop spares it one in every iteration."""
+
+        def barriers(before: tuple[_Pending, ...]) -> int:
+            return sum(isinstance(item, Barrier) for item in walk(self.loop(loop, before)[0]))
+
+        return bool(pending) and barriers(()) < barriers(pending)
 
     def loop(self, loop: Loop, pending: tuple[_Pending, ...]) -> tuple[tuple[Statement, ...], tuple[_Pending, ...]]:
         """The loop's body, good for the first and for all later iterations, and what is pending behind the loop."""

@@ -53,6 +53,7 @@ class HopperOptions:
     tma: bool = True
     warp_specialize: bool = True
     persistent: bool = True
+    overlap: bool = True
     cluster: bool = False
 
     @classmethod
@@ -84,6 +85,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
     _products(program, target, plan)
     if plan.gemms and options.tma and options.warp_specialize:
         loops = list(_rings(program, program.body, plan))
+        plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
             _order(program, loops, target, options, plan)

@@ -47,7 +47,7 @@ from tvm import tirx
 
 from tilelang_min.analysis.regions import read, written
 from tilelang_min.ir.expressions import as_int, loads, simplify, substitute, uses
-from tilelang_min.ir.hopper import Barriers, Ring, RingLoop
+from tilelang_min.ir.hopper import Arrival, Barriers, Ring, RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -175,9 +175,10 @@ class _Expansion:
             item in products and not item.clear and self.hopper.gemms[item.operation].instruction.in_place
             for item in rest
         )
-        name = self.unused("ring_barriers")
-        variable = tirx.decl_buffer((2 * count,), "uint64", name)
-        barriers = Barriers(name, (2 * count,), "int64", "shared", ahead[0].target.buffer.location, variable)
+        arrivals = self.arrivals(ahead, rest) if not late else (Arrival(tuple(ahead), frozenset()),)
+        name, size = self.unused("ring_barriers"), 2 * count * len(arrivals)
+        variable = tirx.decl_buffer((size,), "uint64", name)
+        barriers = Barriers(name, (size,), "int64", "shared", ahead[0].target.buffer.location, variable)
         self.registers.append(barriers)
         return RingLoop(
             loop.operation,
@@ -187,8 +188,24 @@ class _Expansion:
             "ring",
             _at_stage_all(rest, tiles, stage),
             count,
-            Ring(count, tuple(ahead), stage, barriers, late, bystanders),
+            Ring(count, arrivals, stage, barriers, late, bystanders),
         )
+
+    def arrivals(self, ahead: list[Copy], work: _Statements) -> tuple[Arrival, ...]:
+        """Loads by the statements that need them, in the order of their first use."""
+        found: dict[frozenset[int], list[Copy]] = {}
+        first: dict[frozenset[int], int] = {}
+        for copy in ahead:
+            places = [
+                place
+                for place, statement in enumerate(work)
+                if any(copy.target.buffer in read(self.program, item) for item in walk((statement,)))
+            ]
+            readers = frozenset(work[place].operation for place in places)
+            found.setdefault(readers, []).append(copy)
+            first.setdefault(readers, min(places, default=len(work)))
+        order = sorted(found, key=lambda readers: first[readers])
+        return tuple(Arrival(tuple(found[readers]), readers) for readers in order)
 
     def through_registers(
         self, loop: Loop, extent: int | None, ahead: list[Copy], distance: int, work: _Statements

@@ -123,12 +123,14 @@ def test_narrow_types(dtype: str, accumulator: str) -> None:
 
 def test_persistent_blocks() -> None:
     shape = (136, 264, 72)
-    kernel = matmul(*shape, 64, 64, 32, 3, 128, out="float16")
+    kernel = matmul(*shape, 128, 64, 32, 3, 256, out="float16")
     plan, program, _ = lowered(kernel, units(4))
     assert plan.persistent
     assert program.grid == (4, 1, 1)
     check(kernel, shape, target=units(4))
-    assert lowered(kernel, units(4), persistent=False)[1].grid == (5, 3, 1)
+    assert lowered(kernel, units(4), persistent=False)[1].grid == (5, 2, 1)
+    several = matmul(*shape, 64, 64, 32, 3, 128)  # fit on a unit, and overlap one another
+    assert not lowered(several, units(4))[0].persistent
 
 
 @pytest.mark.parametrize(("shape", "order"), [((256, 136, 72), "row"), ((64, 256, 72), "column")])
@@ -225,7 +227,7 @@ def test_choices_can_be_off() -> None:
 def test_unknown_options_are_errors(value: Any) -> None:
     with pytest.raises(LanguageError, match="compile option hopper"):
         HopperOptions.of(value)
-    assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False)
+    assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False, False)
     assert HopperOptions.of({"tma": False}) == HopperOptions(tma=False)
 
 
