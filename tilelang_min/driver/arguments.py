@@ -95,7 +95,7 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
     from tilelang_min.runtime.cuda import DeviceBuffer, current_stream, is_capturing
 
     check_count(name, parameters, arguments)
-    device = _device_of(parameters, arguments)
+    device = device_of(parameters, arguments)
     pointers: list[int] = []
     keep: list[Any] = []
     back: list[tuple[DeviceBuffer, Any]] = []
@@ -129,12 +129,13 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
     return Prepared(pointers, keep, finish, device)
 
 
-def _device_of(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> int | None:
-    """The GPU on which torch's tensors are.  LaunchError where they are on several."""
+def device_of(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> int | None:
+    """The GPU on which tensors say they are (torch's ``device.index``, CuPy's ``device.id``).  LaunchError for several."""
     first: tuple[str, int] | None = None
-    for parameter, argument in zip(parameters, arguments, strict=True):
-        index = getattr(getattr(argument, "device", None), "index", None)
-        if not hasattr(argument, "data_ptr") or not isinstance(index, int):
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        device = getattr(argument, "device", None)
+        index = getattr(device, "index" if hasattr(argument, "data_ptr") else "id", None)
+        if not isinstance(index, int):
             continue
         if first is not None and first[1] != index:
             raise LaunchError(

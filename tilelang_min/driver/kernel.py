@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -151,9 +152,11 @@ class Kernel:
         cuda = self._cuda
         quick = self._torch_call.pointers(args) if "torch" in sys.modules else None
         if quick is None:
-            prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
-            launcher(prepared.pointers, grid=self.grid, threads=self._threads)
-            prepared.finish()
+            device = call_arguments.device_of(self.parameters, args)
+            with nullcontext() if device is None else cuda.on_device(device):  # copies of arrays go there too
+                prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
+                launcher(prepared.pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
+                prepared.finish()
             return
         pointers, device = quick
         context = cuda.ensure_context()

@@ -177,3 +177,22 @@ def test_arrays_are_for_neither_graphs_nor_bindings(driver: Any, torch: Any) -> 
     with pytest.raises(LaunchError, match="cannot be copied while a CUDA graph is captured"):
         made(a, b)
     assert not driver.named("cuMemcpyHtoD", "launch")
+
+
+def test_arrays_of_others_say_where_they_are(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy and the like: no torch here at all."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+    class Array:
+        def __init__(self, address: int, device: int) -> None:
+            self.device = SimpleNamespace(id=device)
+            facts = {"data": (address, False), "typestr": "<f4", "shape": (4, 8), "strides": None, "version": 3}
+            self.__cuda_array_interface__ = facts
+
+    driver.maps = 1
+    made = kernel()
+    made(Array(4096, 1), Array(8192, 1))
+    assert (driver.context, driver.launched_pointers) == (70, [[4096, 8192]])
+    assert [(call[1], call[9]) for call in driver.named("launch")] == [(1071, 0)]
+    with pytest.raises(LaunchError, match="parameter B is on GPU 0, and A on GPU 1"):
+        made(Array(4096, 1), Array(8192, 0))

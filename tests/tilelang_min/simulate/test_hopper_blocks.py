@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hopper_programs import Hopper, await_phase, box_load, expect, fence_init, init, ring_gemm
 from test_hopper_barriers import SYNC, share
-from thread_programs import i32, load, local, mark, store, var, when
+from thread_programs import Build, f32, i32, load, local, mark, store, var, when
 from tvm import tirx
 
 from tilelang_min.analysis.blocks import classify
@@ -74,3 +75,30 @@ def test_classes_count_what_all_blocks_count(name: str, classes: int) -> None:
     scaled = analyse_program(program, arrays)
     assert sorted(scaled.counts, key=lambda c: c.key) == whole.counts
     assert scaled.executed == whole.executed
+
+
+def test_what_cannot_be_evaluated_tells_blocks_apart() -> None:
+    b = Build(grid=(6, 1, 1), threads=32)
+    out = b.parameter("B", "float32", (6, 32), "inout")
+    odd = tirx.EQ(tirx.bitwise_and(b.bx, i32(1)), i32(1))
+    program = b.program(mark(1), when(odd, store(out, f32(1.0), b.bx * 32 + b.tx)))
+    found = classify(program)
+    assert [each.count for each in found.classes] == [1] * 6
+    arrays = (np.zeros((6, 32), np.float32),)
+    whole = simulate(program, {"B": arrays[0]})
+    assert list(analyse_program(program, arrays).counts) == whole.counts
+    assert whole.counts[0].requests == 3
+
+
+def test_loops_end_where_their_condition_does() -> None:
+    """Each lane counts down from its number, as mbarrier waits do from nothing."""
+    b = Build(threads=32)
+    out = b.parameter("B", "float32", (32,), "out")
+    left, total = local("left", 1, "int32"), local("total", 1)
+    step = tirx.SeqStmt([store(total, total[0] + f32(1.0), 0), store(left, left[0] - 1, 0)])
+    program = b.program(
+        *(mark(1), store(left, b.tx % 8, 0), store(total, f32(0.0), 0), tirx.While(left[0] > 0, step)),
+        *(mark(2), store(out, total[0], b.tx)),
+        locals=[left, total],
+    )
+    np.testing.assert_array_equal(simulate(program, {}).outputs["B"], np.arange(32) % 8)
