@@ -69,15 +69,18 @@ def run(
 
 
 def _list_cases(prepared: Any) -> None:
+    from tileprof.execute.foreign import is_foreign
+
     for case in prepared.cases:
         plan = prepared.plan.targets[case.target.name]
+        made = "" if is_foreign(case) else "compile, simulate"
         if plan.unsupported is not None:
             what = f"unsupported: {plan.unsupported}"
         elif plan.launches:
             measured = ["timer"] if plan.timed else []
-            what = "compile, simulate, launch" + "".join(f", {tool}" for tool in (*measured, *plan.counters))
+            what = ", ".join([*([made] if made else []), "launch", *measured, *plan.counters])
         else:
-            what = f"compile, simulate ({plan.reason})"
+            what = f"{made or 'nothing'} ({plan.reason})"
         if plan.passes is not None:
             what += f"; rocprofv3 would take {plan.passes.describe()}"
         click.echo(f"{case.id}  {what}")
