@@ -133,7 +133,7 @@ class _Parts:
     """Block variables by axis, ranges of all other variables, conditions and loop bounds of a thread program."""
 
     def __init__(self, program: ThreadProgram) -> None:
-        self.grid, self.cluster = program.grid, program.cluster
+        self.grid, self.cluster, self.kind = program.grid, program.cluster, program.target.kind
         self.bound: dict[int, Any] = {}
         self.blocks: dict[int, int] = {}
         self.ranges: dict[int, Interval] = {}
@@ -186,7 +186,7 @@ class _Parts:
     def bind(self, node: Any) -> None:
         """A block index of a CPU program, or another name of a value."""
         name = str(node.var.name)
-        if name in ("bx", "by", "bz"):
+        if self.kind == "cpu" and name in ("bx", "by", "bz"):
             self.blocks.setdefault(_handle(node.var), "xyz".index(name[1]))
         else:
             self.bound[_handle(node.var)] = node.value

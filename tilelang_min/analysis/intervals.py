@@ -57,14 +57,16 @@ def interval(expression: Any, values: Mapping[int, Interval]) -> Interval:
         return Interval(np.minimum.reduce(np.broadcast_arrays(*ends)), np.maximum.reduce(np.broadcast_arrays(*ends)))
     if not np.all((b.low == b.high) & (b.low > 0)):
         raise Unknown
+    if isinstance(expression, (tirx.Div, tirx.Mod)) and not np.all(a.low >= 0):
+        raise Unknown  # they cut towards zero, which is the floor of what is not negative alone
     low, high = a.low // b.low, a.high // b.low
-    if isinstance(expression, tirx.FloorDiv):
+    if isinstance(expression, (tirx.FloorDiv, tirx.Div)):
         return Interval(low, high)
     same = low == high  # no multiple of the divisor in between
     return Interval(np.where(same, a.low % b.low, 0), np.where(same, a.high % b.low, b.low - 1))
 
 
-_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
+_ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
 
 
 def truth(condition: Any, values: Mapping[int, Interval]) -> Any:

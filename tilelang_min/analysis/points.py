@@ -95,6 +95,8 @@ _BINARY: dict[Any, Any] = {
     tirx.Mul: np.multiply,
     tirx.FloorDiv: np.floor_divide,
     tirx.FloorMod: np.mod,
+    tirx.Div: lambda a, b: np.trunc(np.divide(a, b)).astype(np.int64),
+    tirx.Mod: np.fmod,
     tirx.Min: np.minimum,
     tirx.Max: np.maximum,
     tirx.EQ: np.equal,
