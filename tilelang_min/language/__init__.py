@@ -5,7 +5,17 @@ importing this package costs nothing.  ``T.ceildiv`` and the data type names als
 """
 
 from tilelang_min.language.constructs import CONSTRUCTS, Construct
-from tilelang_min.language.prim_func import Buffer, Macro, PrimFunc, Tensor, macro, prim_func
+from tilelang_min.language.prim_func import (
+    Buffer,
+    FragmentBuffer,
+    LocalBuffer,
+    Macro,
+    PrimFunc,
+    SharedBuffer,
+    Tensor,
+    macro,
+    prim_func,
+)
 from tilelang_min.language.types import DTYPES, GemmWarpPolicy, ceildiv, dtype_bytes
 
 bool_ = "bool"
@@ -74,12 +84,15 @@ __all__ = [
     "DTYPES",
     "Buffer",
     "Construct",
+    "FragmentBuffer",
     "GemmWarpPolicy",
     "Kernel",
+    "LocalBuffer",
     "Macro",
     "Parallel",
     "Pipelined",
     "PrimFunc",
+    "SharedBuffer",
     "Tensor",
     "abs",
     "alloc_buffer",

@@ -27,6 +27,8 @@ class Tensor:
 
 Buffer = Tensor
 """TVM's name of the same annotation."""
+SharedBuffer = FragmentBuffer = LocalBuffer = Tensor
+"""TileLang's annotations of a macro's parameters; a macro takes what it is given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ their first values: what an access costs repeats with them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tilelang_min.ir.vectors import Access, Nest, nest_of
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
+_PLAIN_STEPS = 8
 MOST_READS = 768
 """Reads of a product that are looked at; of more, these stand for all."""
 
@@ -56,6 +57,11 @@ def accesses_of_gemm(
     threads = np.arange(program.threads)
     values = _first_values(program)
     found: list[TileAccess] = []
+    if (
+        plan.kind == "plain" and gemm.k > _PLAIN_STEPS
+    ):  # one element at a time: what a few of K cost, the others cost too
+        weight *= gemm.k / _PLAIN_STEPS
+        gemm = replace(gemm, k=_PLAIN_STEPS)
     reads = [
         read
         for read in operand_reads(gemm, plan, threads, whole)
