@@ -204,3 +204,38 @@ def test_a_comparison_colours_what_changed(chromium: Any, comparison: str) -> No
     choose(chromium, "#flame-side", "the base")
     assert "gone" in text_of(chromium, gemm)
     assert complaints(chromium) == []
+
+
+def wait_for(driver: Any, script: str) -> Any:
+    """The value of a script once it is true."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, 30).until(lambda _: driver.execute_script(script))
+
+
+def test_a_line_opens_into_its_generated_code_and_assembly(chromium: Any, recorded: str) -> None:
+    chromium.get(recorded)
+    choose(chromium, '.source-case[data-file="0"]', "tiled[float16, block_K=64, num_stages=1] @ h200")
+    script = """
+      const row = [...document.querySelectorAll(".src[data-file='0'] tr.on")].find((r) => r.dataset.line === "43");
+      row.querySelector(".open").click();"""
+    chromium.execute_script(script)
+    text = wait_for(chromium, "return document.querySelector('.src .below')?.innerText")
+    assert "assembly, " in text
+    assert "HMMA" in text
+    assert "LDSM" in text
+    chromium.execute_script(script)
+    assert chromium.execute_script("return document.querySelector('.src .below')") is None
+    assert complaints(chromium) == []
+
+
+def test_code_stands_side_by_side_and_a_line_is_marked_on_both(chromium: Any, recorded: str) -> None:
+    chromium.get(recorded)
+    chromium.execute_script("document.querySelector('#code-panel').scrollIntoView()")
+    wait_for(chromium, "return document.querySelectorAll('.listing li').length > 100")
+    type_into(chromium, "#code-line", "64")
+    marked = "return [...document.querySelectorAll('.listing')].map((l) => l.querySelectorAll('.marked').length)"
+    assert all(count > 20 for count in chromium.execute_script(marked))
+    choose(chromium, "#code-part", "generated code")
+    wait_for(chromium, "return document.querySelector('.listing').innerText.includes('__launch_bounds__')")
+    assert complaints(chromium) == []

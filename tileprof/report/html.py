@@ -26,6 +26,7 @@ from tileprof.analyse.labels import variant_labels
 from tileprof.analyse.roofline import LEVELS, rooflines
 from tileprof.report import cases_view, findings_view, flame_view, numbers, overview, roofline_view, words
 from tileprof.report.cells import ProvenanceTable
+from tileprof.report.code_view import code_data
 from tileprof.report.conflict_view import conflict_targets
 from tileprof.report.roofline_axes import LEVEL_WORDS
 from tileprof.report.source_view import source_files
@@ -34,7 +35,7 @@ from tileprof.report.variants_view import variant_tables
 from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
-SCRIPTS = ("core.js", "flame.js", "source.js", "cases.js")
+SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "cases.js")
 """The page's scripts in their order; each but the first takes what it needs from the first."""
 
 __all__ = ["render", "write"]
@@ -50,6 +51,7 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
     strings = flame_view.Strings()
     flame_data = [flame_view.flame_data(tree, strings, provenances) for tree in trees]
     sources = source_files(run, labels, provenances)
+    code = code_data(run)
     matrix_targets, matrix_rows = overview.matrix(run, labels, points, provenances)
     values: dict[str, Any] = {
         "run": run,
@@ -87,6 +89,10 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "conflicts": conflict_targets(run, labels, provenances),
         "variants": variant_tables(run, labels, provenances),
         "sources": sources,
+        "code_cases": [
+            (key, f"{labels[run.cases[int(key)].id]} @ {run.cases[int(key)].target_name}") for key in code["cases"]
+        ],
+        "code_left": code["left"],
         "machine": flatten(run.machine),
         "provenance_words": words.PROVENANCE_WORDS,
         "words": words.words,
@@ -104,6 +110,7 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "cases": cases_view.cases_data(run, points, strings) if len(run.cases) > 1 else None,
         "flame": flame_data,
         "sources": [file.data for file in sources],
+        "code": code,
     }
     data["strings"] = strings.all()  # after everything that gives them out
     return page("report.html.j2", values, data, SCRIPTS)

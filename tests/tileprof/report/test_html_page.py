@@ -16,6 +16,7 @@ from run_factory import NCU, make_case, make_metadata, make_run
 
 from tileprof.errors import StoreError
 from tileprof.report.html import render, write
+from tileprof.store.reader import read_run
 from tileprof.store.records import Metric, Run, Suggestion
 
 VOID = {"meta", "link", "br", "input", "wbr", "img"}
@@ -100,7 +101,13 @@ def test_sections_stand_in_the_order_of_the_questions(page: Page) -> None:
 
 
 def test_size_of_a_quickstart(html: str) -> None:
-    assert len(html.encode()) < 300_000
+    assert len(html.encode()) < 400_000
+
+
+def test_size_of_one_kernel_with_all_its_counters_and_code() -> None:
+    run = read_run(Path(__file__).resolve().parents[3] / "reports/h200-quickstart/run.sqlite")
+    for case in run.cases[4:6]:
+        assert len(render(dataclasses.replace(run, cases=(case,))).encode()) < 300_000
 
 
 def test_rendering_is_repeatable(run: Run, html: str) -> None:
@@ -274,7 +281,7 @@ def test_source_data_has_every_case_with_operations(run: Run, page: Page) -> Non
     cases = [key for file in data["sources"] for key in file["cases"]]
     assert len(cases) == 23  # all but the one that did not compile
     options = [a["value"] for tag, a, _ in page.elements if tag == "option"]
-    assert sorted(options) == sorted(cases)
+    assert sorted(options) == sorted(cases)  # the synthetic cases have no code, so no other selects have options
 
 
 def test_flame_data_are_shapes_and_figures_of_equal_length(page: Page) -> None:

@@ -30,6 +30,7 @@
       if (visible) heading.colSpan = visible;
     }
     for (const row of table.tBodies[0].rows) {
+      if (row.classList.contains("below")) continue;
       const number = Number(row.cells[0].textContent);
       row.classList.toggle("off", number < begin || number > end);
       if (!row.classList.contains("on")) { row.cells[1].colSpan = Math.max(1, shown); continue; }
