@@ -20,8 +20,8 @@ cache, one thread of a Sapphire Rapids server (GFLOP/s, with copies of the accum
 4x64 163, 6x64 160, 12x32 158, 16x16 148, 4x128 (spills) 112; v3, L = 8: 6x16 87, 4x24 88, 4x16 80.  A product of 1024^3 with
 such tiles and their copies: 100 to 115, OpenBLAS there: 97 to 107.
 
-float16 tiles: converting each element of A and B where it is used halves the speed (47); widening both tiles into float32
-arrays once for each k step before the product keeps it (107 to 113).
+float16 tiles: converting each element of A and B where it is used halves the speed (47); widening A once for each product,
+and B as its panels are packed, keeps it.  What became of this, and the figures of whole products: ``docs/cpu.md``.
 """
 
 from tilelang_min.codegen.cpu.generate import OPTIONS, generate
