@@ -204,7 +204,9 @@ class Evaluator(Operators):
         try:
             return getattr(owner, node.attr)
         except Exception as error:  # whatever the author's own objects raise
-            raise self.error(node, str(error) or type(error).__name__) from error
+            message, _, remedy = (str(error) or type(error).__name__).partition("; ")
+            known = getattr(owner, "__name__", "") == "tilelang_min.language" and remedy
+            raise self.error(node, message if known else str(error) or message, remedy if known else None) from error
 
     def _eval_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.raw(node.value)

@@ -166,7 +166,7 @@ def __getattr__(name: str) -> object:
     from tilelang_min.language.constructs import PLANNED
 
     if name in PLANNED:
-        raise AttributeError(f"T.{name} is part of the language but not supported by this version ({PLANNED[name]})")
+        raise AttributeError(f"T.{name} is part of the language but not supported by this version; {PLANNED[name]}")
     near = difflib.get_close_matches(name, __all__, n=1)
     hint = f"; did you mean T.{near[0]}?" if near else ""
     raise AttributeError(f"the tile language has no T.{name}{hint}")

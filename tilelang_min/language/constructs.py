@@ -81,12 +81,23 @@ CONSTRUCTS = _table(
 )
 
 PLANNED = {
-    name: "see the roadmap in docs/language.md"
-    for name in (
-        "const copy_async cumsum "
-        "device_assert dynamic empty gemm_warp grid init Persistent print "
-        "reshape store sync symbolic transpose view "
-        "zeros"
-    ).split()
+    "const": "take dimensions as arguments of the kernel's factory",
+    "copy_async": "write T.copy: the compiler makes copies asynchronous where the target can",
+    "cumsum": "add up in a T.serial loop over the dimension",
+    "device_assert": "write what is to be checked to an output tensor",
+    "dynamic": "compile the kernel for each size; tiles that do not divide are guarded",
+    "empty": "take outputs as parameters of the kernel",
+    "gemm_warp": "write T.gemm(..., policy=T.GemmWarpPolicy.FullRow) to say how warps share the product",
+    "grid": "write T.Parallel(m, n)",
+    "init": "clear the tile in front of the loop: T.clear(tile)",
+    "Persistent": "loop over tiles with T.serial in a grid of as many blocks as there are units",
+    "print": "write the value to an output tensor, or look at it with kernel.simulate(...)",
+    "reshape": "index the tile by // and % in a T.Parallel nest",
+    "store": "write T.copy(tile, tensor[...])",
+    "sync": "leave it out: the compiler waits for copies where their data is used",
+    "symbolic": "compile the kernel for each size; tiles that do not divide are guarded",
+    "transpose": "use transpose_A=True of T.gemm, or index the tile by [j, i] in a T.Parallel nest",
+    "view": "index the tile by // and % in a T.Parallel nest",
+    "zeros": "allocate the tile and T.clear it",
 }
-"""Names of the language that later versions bring."""
+"""Names of the language that later versions bring, and what to write today."""

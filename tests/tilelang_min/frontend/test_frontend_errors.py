@@ -16,7 +16,7 @@ from tilelang_min.language import PrimFunc
 # What stands in the body of a kernel (the mark « before the expected caret), a part of the message, a part of the remedy.
 BODIES: dict[str, tuple[str, str, str]] = {
     # -- names and constructs --------------------------------------------------------------------------------
-    "misspelt construct": ("«T.copi(A[0, 0], S)", "the tile language has no T.copi; did you mean T.copy?", ""),
+    "misspelt construct": ("«T.copi(A[0, 0], S)", "the tile language has no T.copi", "did you mean T.copy?"),
     "dimension that is not there": (
         "T.reduce_sum(F, G, dim=«2)",
         "F has 2 dimensions, there is no dimension 2",
@@ -63,7 +63,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "planned construct": (
         "«T.cumsum(F, G)",
         "T.cumsum is part of the language but not supported by this version",
-        "",
+        "add up in a T.serial loop over the dimension",
     ),
     "misspelt tile": ("T.copy(A[0, 0], «SS)", "the name 'SS' is not defined here", "did you mean 'S'?"),
     "unknown name": ("T.copy(A[0, 0], «Qwertz)", "the name 'Qwertz' is not defined here", ""),
