@@ -223,9 +223,7 @@ class BulkCopies:
                 raise strand.error(f"{strand.label(operation)}: the cluster has no block {owner}", operation)
             if owner != strand.block:
                 cluster.alive(owner, operation)
-            barrier = cluster.mbarriers.find(
-                barrier_owner, barrier_offset, operation, [thread] if barrier_owner == strand.block else []
-            )
+            barrier = cluster.mbarriers.find(barrier_owner, barrier_offset, operation, [thread])
             if not barrier.fenced:
                 raise strand.error(
                     f"{strand.label(operation)}: {cluster.mbarriers.name(barrier)} need not be known to the async proxy",

@@ -107,6 +107,7 @@ class Cluster:
                     self._hang([(strand, waits[strand]) for strand, _ in running])
                 self.deliver()
         self.deliver()
+        self._whole_products()
         left = self.mbarriers.unfinished()
         if left is not None:
             operation = next(iter({**left.expected, **left.brought}), left.operation)
@@ -116,6 +117,20 @@ class Cluster:
                 "expect_tx must name the bytes that the copies bring",
             )
         return [results[strand] for strand in self.strands]
+
+    def _whole_products(self) -> None:
+        """All warps of a warp group must have issued the same number of products."""
+        groups: dict[tuple[int, int], Strand] = {}
+        for strand in self.strands:
+            other = groups.setdefault((strand.block, strand.products.group), strand)
+            if other.products.issued != strand.products.issued:
+                more, fewer = sorted((other, strand), key=lambda each: -each.products.issued)
+                raise self.error(
+                    f"{self.label(more.products.last)}: {more.name} issue {more.products.issued} wgmma, and {fewer.name}, of the "
+                    f"same warp group, {fewer.products.issued}",
+                    more.products.last,
+                    "all four warps of a warp group must execute each wgmma",
+                )
 
     def deliver(self) -> None:
         """Lets all copies arrive."""

@@ -38,6 +38,8 @@ TYPES = {
     "f32": "float32",
     "s32": "int32",
 }
+GROUP_WARPS = 4
+"""Warps of a warp group."""
 WARP_ROWS = 16
 """Rows of the product that each warp holds: warp w of its group has rows 16 w to 16 w + 15."""
 OPERAND_BYTES = 32
@@ -198,6 +200,8 @@ class WarpgroupProducts:
         self.known: dict[int, Registers] = {}
         self.fenced = False
         self.committed = 0
+        self.group = strand.all_warps[0] % strand.cluster.warps // GROUP_WARPS
+        self.issued, self.last = 0, 0
         self.counts: dict[tuple[int, str, int], int] = {}
         self.bytes: dict[tuple[int, str, int], int] = {}
 
@@ -252,7 +256,7 @@ class WarpgroupProducts:
             registers.flight[registers.flight <= done] = 0
         clocks, strand = self.strand.cluster.clocks, self.strand
         if clocks is not None:
-            agent = clocks.group_agent(strand.block, strand.all_warps[0] % strand.cluster.warps // 4)
+            agent = clocks.group_agent(strand.block, self.group)
             for warp in strand.all_warps:
                 clocks.seen[warp, agent] = max(int(clocks.seen[warp, agent]), done)
 
@@ -292,8 +296,15 @@ class WarpgroupProducts:
             strand.whole_warps(mask, operation)
             if not mask.all():
                 raise strand.error(f"{strand.label(operation)}: wgmma in divergent control flow", operation)
-        if strand.lanes % 32:
-            raise strand.error(f"{strand.label(operation)}: wgmma needs whole warps", operation)
+        first = self.group * GROUP_WARPS
+        if strand.lanes % 32 or first + GROUP_WARPS > strand.cluster.program.threads // 32:
+            raise strand.error(
+                f"{strand.label(operation)}: wgmma in {strand.name}, which belong to no whole warp group",
+                operation,
+                "four warps, the first a multiple of four, issue it together",
+            )
+        self.issued += 1
+        self.last = operation
         key, rows = d
         self._own(key, rows, operation)
         if a_key is not None:
@@ -367,7 +378,7 @@ class WarpgroupProducts:
         if cluster.clocks is not None:
             granules = granules + base // granule
             site = strand.translation.sites[number]
-            agent = cluster.clocks.group_agent(strand.block, strand.all_warps[0] % cluster.warps // 4)
+            agent = cluster.clocks.group_agent(strand.block, self.group)
             cluster.clocks.async_read(site, granules, strand.all_warps, -1, agent, self.committed + 1)
         if strand.counts is not None:
             place = cluster.buffer_at((bits & 0x3FFF) << 4)

@@ -78,6 +78,9 @@ class FakeDriver:
             "cuStreamIsCapturing": lambda stream: "CU_STREAM_CAPTURE_STATUS_NONE",
             "cuThreadExchangeStreamCaptureMode": lambda mode: f"not {mode}",
             "cuTensorMapEncodeTiled": self.encode,
+            "cuStreamCreate": lambda flags: 55,
+            "cuStreamEndCapture": lambda stream: "graph",
+            "cuGraphInstantiate": lambda graph, flags: f"ready {graph}",
             "cuMemAlloc": lambda size: 4096,
             "cuEventCreate": self.new_event,
             "cuEventElapsedTime": lambda before, after: 0.001 * after,  # milliseconds

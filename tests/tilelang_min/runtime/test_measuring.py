@@ -24,11 +24,6 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     fake = module.FakeDriver()
-    fake.results |= {
-        "cuStreamCreate": lambda flags: 55,
-        "cuStreamEndCapture": lambda stream: "graph",
-        "cuGraphInstantiate": lambda graph, flags: f"ready {graph}",
-    }
     monkeypatch.setattr(cuda, "_driver", lambda: fake)
     monkeypatch.setattr(cuda, "native", fake.native)
     monkeypatch.setattr(cuda, "_devices", {})

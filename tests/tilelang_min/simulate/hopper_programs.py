@@ -243,6 +243,8 @@ def single_product(
     accumulate: Any = True,
     early: bool = False,
     sign: int = 1,
+    threads: int = 128,
+    only: int | None = None,
 ) -> ThreadProgram:
     """D[64, n] = A[64, k] B[n, k]^T (+ D) of one warp group, k as many elements as 128 bytes hold.
 
@@ -252,7 +254,7 @@ def single_product(
     other = other or dtype
     size = BYTES[dtype]
     k, step = 128 // size, 32 // size
-    b = Hopper(128)
+    b = Hopper(threads)
     b.parameter("A", dtype, (64, k) if a_major == "k" else (k, 64))
     b.parameter("B", other, (n, k) if b_major == "k" else (k, n))
     kind = {"f32": "float32", "s32": "int32", "f16": "float16"}[result]
@@ -324,6 +326,8 @@ def single_product(
             body += [commit_product(), wait_product()]
     if not early:
         body += [commit_product(), wait_product()]
+    if only is not None:  # a wait among the products, by threads below ``only`` alone
+        body = [when(tx < only, await_phase(bars, 0, 0, ok), *body)]
     two = {"f32": tirx.FloatImm("float32", 2.0), "s32": u32(2), "f16": u32(0x40004000)}[result]
     row = tx // 32 * 16 + tx % 32 // 4 + r % 2 * 8
     column = r // 2 * 8 + tx % 4 * 2

@@ -112,3 +112,15 @@ def test_descriptor_fields() -> None:
 def test_products_that_do_not_exist(types: str) -> None:
     with pytest.raises(SimulationError, match="there is no instruction wgmma"):
         Product.of(f"wgmma.mma_async.sync.aligned.{types}", resolve("cuda:sm_90a"))
+
+
+def test_all_warps_of_a_group_take_part() -> None:
+    """The products under a condition on the warp, next to a wait, so that warps run apart."""
+    with pytest.raises(SimulationError, match=r"threads 0 to 95 .* issue 4 wgmma, and threads 96 to 127"):
+        simulate(single_product("float16", only=96), operands())
+    with pytest.raises(SimulationError, match="which belong to no whole warp group"):
+        simulate(single_product("float16", threads=64), operands())
+
+
+def operands() -> dict[str, Any]:
+    return {"A": values("float16", (64, 64)), "B": values("float16", (16, 64))}

@@ -245,7 +245,18 @@ kernels:
     assert (source.status, "there is no TVM here" in source.reason) == ("compile_error", True)
 
 
-def test_a_gpu_case_is_launched_through_the_driver(good: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("graph", "method", "launches"),
+    [
+        # one untimed launch, two to see how, one to estimate, two of warm-up and four samples
+        ("off", "events around single launches", 10),
+        # one untimed launch; two to see how long, to warm up and to capture; twice more to warm up and to capture
+        ("on", "CUDA graphs of 20 launches each", 1 + 21 + 20 + 22),
+    ],
+)
+def test_a_gpu_case_is_launched_through_the_driver(
+    good: Any, monkeypatch: pytest.MonkeyPatch, graph: str, method: str, launches: int
+) -> None:
     """Against a driver that only writes down what it is asked: arrays go to the device, launches are timed with events."""
     file = Path(__file__).parents[2] / "tilelang_min" / "runtime" / "test_cuda_launch.py"
     spec = importlib.util.spec_from_file_location("fake_cuda_driver", file)
@@ -258,7 +269,7 @@ def test_a_gpu_case_is_launched_through_the_driver(good: Any, monkeypatch: pytes
     monkeypatch.setattr(module.cuda, "native", driver.native)
     case = good.case("scale[float32,N=1000]@a100")
     messages: list[dict[str, Any]] = []
-    policy = {"warmup": 2, "samples": 4, "rounds": 1, "flush_l2": False, "graph": "off", "budget_s": 10.0}
+    policy = {"warmup": 2, "samples": 4, "rounds": 1, "flush_l2": False, "graph": graph, "budget_s": 10.0}
     job = {
         "bundle": str(good.directory / case.bundle), "inputs": {"A": "ones"}, "seed": 0, "reference": None,
         "rtol": 0.0, "atol": 0.0, "timing": policy,
@@ -267,7 +278,6 @@ def test_a_gpu_case_is_launched_through_the_driver(good: Any, monkeypatch: pytes
     assert [message["type"] for message in messages] == ["stage", "stage", "timed"]
     timed = messages[-1]
     assert (len(timed["samples_ns"]), timed["warmup"], timed["flushed"]) == (4, 3, False)
-    assert timed["method"] == "events around single launches"
-    # one untimed launch, two to see how, one to estimate, two of warm-up and four samples
-    assert len(driver.named("launch")) == 10
+    assert timed["method"] == method
+    assert len(driver.named("launch")) == launches
     assert driver.named("cuMemcpyHtoD")
