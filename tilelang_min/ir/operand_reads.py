@@ -171,17 +171,24 @@ def _run(
 
 
 def outer_widths(gemm: Gemm, layout: OuterProductLayout, whole: Whole) -> tuple[int, int]:
-    """Elements of K that are read of a row of A at once (16 bytes, at most 8), and columns of a row of B."""
+    """Elements of K that are read at once of a row of A, or of B where only its rows run along K (16 bytes, at most 8); and
+    columns of a row of B."""
     step, width = 1, 1
-    if not gemm.transpose_a:
-        most = min(8, 16 // dtype_bytes(gemm.a.buffer.dtype))
+    if not gemm.transpose_a or gemm.transpose_b:
+        region = gemm.b if gemm.transpose_a else gemm.a
+        most = min(8, 16 // dtype_bytes(region.buffer.dtype))
         fitting = (size for size in (8, 4, 2) if size <= most and gemm.k % size == 0)
-        step = next((size for size in fitting if aligned_columns(gemm.a, size) and whole(gemm.a.buffer, size)), 1)
+        step = next((size for size in fitting if aligned_columns(region, size) and whole(region.buffer, size)), 1)
     if not gemm.transpose_b:
         width = min(layout.vector, 16 // dtype_bytes(gemm.b.buffer.dtype))
         while width > 1 and not (aligned_columns(gemm.b, width) and whole(gemm.b.buffer, width)):
             width //= 2
     return step, width
+
+
+def outer_along_k(gemm: Gemm, step: int, whole: Whole) -> int:
+    """How many of ``step`` elements along K of a column of a transposed B are read at once."""
+    return step if aligned_columns(gemm.b, step) and whole(gemm.b.buffer, step) else 1
 
 
 def _outer_reads(gemm: Gemm, plan: GemmPlan, thread: Any, whole: Whole) -> Iterator[OperandRead]:
@@ -191,11 +198,19 @@ def _outer_reads(gemm: Gemm, plan: GemmPlan, thread: Any, whole: Whole) -> Itera
     for k in range(0, gemm.k, step):
         for row in range(layout.rows):
             at = layout.row(thread, row)
-            yield OperandRead("a", ((k, at) if gemm.transpose_a else (at, k)), step)
+            if gemm.transpose_a:
+                yield from (OperandRead("a", (k + part, at), 1) for part in range(step))
+            else:
+                yield OperandRead("a", (at, k), step)
+        if gemm.transpose_b:
+            along = outer_along_k(gemm, step, whole)
+            for column in range(layout.columns):
+                at = layout.column(thread, column)
+                yield from (OperandRead("b", (at, k + part), along) for part in range(0, step, along))
+            continue
         for part in range(step):
             for column in range(0, layout.columns, width):
-                at = layout.column(thread, column)
-                yield OperandRead("b", ((at, k + part) if gemm.transpose_b else (k + part, at)), width)
+                yield OperandRead("b", (k + part, layout.column(thread, column)), width)
 
 
 def _plain_reads(gemm: Gemm, plan: GemmPlan, thread: Any) -> Iterator[OperandRead]:
@@ -213,6 +228,7 @@ __all__ = [
     "aligned_columns",
     "ldmatrix_a",
     "ldmatrix_b",
+    "outer_along_k",
     "operand_reads",
     "outer_widths",
     "run_width",

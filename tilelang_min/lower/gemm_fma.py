@@ -12,7 +12,7 @@ from tvm import tirx
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import FragmentLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
-from tilelang_min.ir.operand_reads import outer_widths
+from tilelang_min.ir.operand_reads import outer_along_k, outer_widths
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.lower.context import Context
 
@@ -40,14 +40,17 @@ def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
         for row in range(rows):
             at = layout.row(context.thread, row)
             _read(context, gemm.a, gemm.a_stage, a, row * step, step, at, chunk * step, gemm.transpose_a)
-        for part in range(step):
+        along_k = outer_along_k(gemm, step, context.whole)
+        for column in range(columns if gemm.transpose_b else 0):  # along a row in memory
+            at = layout.column(context.thread, column)
+            for part in range(0, step, along_k):
+                slot, k = column * step + part, chunk * step + part
+                _read(context, gemm.b, gemm.b_stage, b, slot, along_k, at, k, False)
+        for part in range(0 if gemm.transpose_b else step):
             for column in range(0, columns, width):
                 at = layout.column(context.thread, column)
                 k = chunk * step + part
-                if gemm.transpose_b:
-                    _read(context, gemm.b, gemm.b_stage, b, part * columns + column, 1, at, k, False)
-                else:
-                    _read(context, gemm.b, gemm.b_stage, b, part * columns + column, width, k, at, False)
+                _read(context, gemm.b, gemm.b_stage, b, part * columns + column, width, k, at, False)
         k_var, close_k = context.loop("kk", step, unroll=True)
         with context.nested() as k_body:
             row_var, close_row = context.loop("r", rows, unroll=True)
@@ -55,7 +58,8 @@ def _outer(context: Context, gemm: Gemm, layout: OuterProductLayout) -> None:
                 column_var, close_column = context.loop("c", columns, unroll=True)
                 slot = row_var * columns + column_var
                 left = _widen(a[row_var * step + k_var], wide)
-                right = _widen(b[k_var * columns + column_var], wide)
+                place = column_var * step + k_var if gemm.transpose_b else k_var * columns + column_var
+                right = _widen(b[place], wide)
                 close_column([tirx.BufferStore(c, c[slot] + left * right, [slot])])
             close_row(row_body)
         close_k(k_body)

@@ -26,6 +26,7 @@ from tilelang_min.ir.replicated import wide
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
 from tilelang_min.lower.atomics import atomic_update, in_pairs
 from tilelang_min.lower.context import Context, both, sequence
+from tilelang_min.lower.reads import Reads
 from tilelang_min.program.dtypes import dtype_bytes
 
 
@@ -57,14 +58,24 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
     )
     alone = owner is not None and _updates_memory(context, nest, statement)
     maps = {name: registers for (number, name), registers in layouts.registers.items() if number == id(statement)}
+    reads = Reads(context, nest)
+    groups = []
     for group in layout.groups:
         guard = context.exists(layout, group[0])
         if alone:
             guard = both(owner, guard)
+        with context.assuming(guard):
+            points = _points(context, nest, layout, group, maps)
+            bases = {} if isinstance(statement, Copy) else _plan(context, nest, points, reads)
+        groups.append((guard, points, bases))
+    for guard, points, bases in groups:
+        before = dict(reads.held)
         with context.assuming(guard), context.nested() as body:
             context.inherit(statement.operation)
-            _group(context, nest, layout, group, statement, maps, None if alone else owner)
+            _group(context, nest, points, statement, None if alone else owner, reads, bases)
         context.inherit(statement.operation)
+        if guard is not None:
+            reads.held = before
         if guard is None:
             for item in body:
                 context.emit(item)
@@ -90,16 +101,14 @@ def _updates_memory(context: Context, nest: Nest, statement: Statement) -> bool:
     return True
 
 
-def _group(
+def _points(
     context: Context,
     nest: Nest,
     layout: FragmentLayout,
     group: tuple[int, ...],
-    statement: Statement,
     maps: dict[str, tuple[int, ...]],
-    owner: Any,
-) -> None:
-    """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does)."""
+) -> list[_Point]:
+    """The elements of one group of registers."""
     points = []
     variables = [nest.variables[place] for place in wide(nest.extents)]
     for register in group:
@@ -108,6 +117,36 @@ def _group(
         known = dict(zip((id(variable) for variable in variables), used, strict=True))
         values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
         points.append(_Point(values, register, {name: registers[register] for name, registers in maps.items()}))
+    return points
+
+
+def _plan(context: Context, nest: Nest, points: list[_Point], reads: Reads) -> dict[int, Expr | None]:
+    """Tells ``reads`` what the group reads; the vectors of each access (None: element by element)."""
+    width = len(points)
+    bases: dict[int, Expr | None] = {}
+    for number in sorted(reads.candidates):
+        access = nest.accesses[number]
+        base = bases[number] = _vector_base(context, nest, access, points) if width > 1 else None
+        if base is not None:
+            reads.plan(number, points[0].register, base, _in_range(context, access, points[0]), width)
+            continue
+        for point in points:
+            indices = tuple(substitute(index(item), point.values) for item in access.indices)
+            element = context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
+            reads.plan(number, point.register, element, context.guard(access.buffer, indices), 1)
+    return bases
+
+
+def _group(
+    context: Context,
+    nest: Nest,
+    points: list[_Point],
+    statement: Statement,
+    owner: Any,
+    reads: Reads,
+    bases: dict[int, Expr | None],
+) -> None:
+    """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does)."""
     width = len(points)
     if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
         return
@@ -118,8 +157,14 @@ def _group(
             continue
         if access.atomic and not in_pairs(context, access.buffer):
             continue
-        base = _vector_base(context, nest, access, points)
+        if number in reads.forwarded:
+            continue
+        base = bases[number] if number in bases else _vector_base(context, nest, access, points)
         if base is None:
+            continue
+        key = reads.places[number, points[0].register][2] if number in bases else None
+        if key is not None and key in reads.held:
+            vectors[number] = reads.held[key]
             continue
         guard = _in_range(context, access, points[0])
         if access.writes:
@@ -131,8 +176,10 @@ def _group(
             load = tirx.BufferStore(vectors[number], _load(storage, base, width), [_ramp(0, width)])
             zero = tirx.BufferStore(vectors[number], _zero(access.buffer.tvm_dtype, width), [_ramp(0, width)])
             context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
+            if key is not None:
+                reads.held[key] = vectors[number]
     for place, point in enumerate(points):
-        _element(context, nest, point, place, vectors, outputs, owner)
+        _element(context, nest, point, place, vectors, outputs, owner, reads)
     for number, (registers, base, guard) in outputs.items():
         access = nest.accesses[number]
         storage = context.storage[access.buffer.name]
@@ -162,19 +209,30 @@ def _element(
     vectors: dict[int, Any],
     outputs: dict[int, tuple[Any, Expr, Any]],
     owner: Any,
+    known: Reads,
 ) -> None:
     """The nest's body for one element; ``vectors`` and ``outputs`` hold what whole vectors bring and take, by access number."""
     number = 0
+    written: dict[int, Any] = {}
     for assign in nest.body:
         reads = len(loads(assign.value)) + sum(len(loads(item)) for item in assign.indices)
         numbers = iter(range(number, number + reads))
 
         def read(load: Any, numbers: Any = numbers) -> Any:
-            return _read(context, nest, load, point, position, vectors.get(next(numbers)))
+            place = next(numbers)
+            if place in known.forwarded:
+                return _zero_outside(context, load, written[known.forwarded[place]])
+            if place in known.candidates and place not in vectors and (place, point.register) in known.places:
+                return known.scalar(place, point.register)
+            return _read(context, nest, load, point, position, vectors.get(place))
 
         value = context.decide(replace_loads(substitute(assign.value, point.values), read))
         indices = tuple(replace_loads(substitute(index(item), point.values), read) for item in assign.indices)
         number += reads
+        if number in known.forwarded.values():
+            written[number] = tirx.Var(context.fresh(f"{assign.buffer.name}_written"), assign.buffer.tvm_dtype)
+            context.emit(tirx.Bind(written[number], value))
+            value = written[number]
         _write(context, nest, assign, indices, value, point, position, outputs.get(number), owner)
         number += 1
 
@@ -187,7 +245,13 @@ def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int,
         return context.storage[buffer.name][point.of(buffer.name)]
     indices = tuple(load.indices)
     value = context.storage[buffer.name][index(context.element(buffer, indices, nest.stages.get(buffer.name)))]
-    guard = context.guard(buffer, indices)
+    return _zero_outside(context, load, value)
+
+
+def _zero_outside(context: Context, load: Any, value: Any) -> Any:
+    """``value`` where the place of a load is inside of its buffer, zero elsewhere."""
+    buffer = context.program.buffer_of(load.source)
+    guard = context.guard(buffer, tuple(load.indices))
     return value if guard is None else tirx.if_then_else(guard, value, tirx.const(0, buffer.tvm_dtype))
 
 

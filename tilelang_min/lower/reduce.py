@@ -14,13 +14,14 @@ Each lane adds the same pairs, so all replicas of the result have the same bits,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from tvm import tirx
 
 from tilelang_min.errors import TargetError
-from tilelang_min.ir.expressions import index
+from tilelang_min.ir.expressions import as_int, index
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Reduce
 from tilelang_min.ir.plans import Layouts
@@ -37,7 +38,7 @@ from tilelang_min.ir.reducing import (
 )
 from tilelang_min.ir.replicated import register_map, wide
 from tilelang_min.lower.context import Context, both
-from tilelang_min.program.dtypes import DATA_TYPES
+from tilelang_min.program.dtypes import DATA_TYPES, dtype_bytes
 
 
 def lower_reduce(context: Context, layouts: Layouts, reduction: Reduce) -> None:
@@ -55,17 +56,28 @@ def lower_reduce(context: Context, layouts: Layouts, reduction: Reduce) -> None:
         else:
             _give(context, reduction, layout, held, over, parts)
         return
-    scratch = context.storage[_scratch(reduction).name]
-    for register in range(held.registers):
-        place = _place(context, reduction, held, register)
-        total: Any = None
-        for part in range(_scratch(reduction).shape[0]):
-            value = scratch[index(context.simplify(place + part * target.elements))]
-            total = value if total is None else combine(reduction.kind, total, value)
-        exists = context.exists(held, register)
-        if exists is not None:
-            total = tirx.if_then_else(exists, total, neutral(reduction.kind, dtype))
-        _result(context, reduction, register, total)
+    scratch, parts = context.storage[_scratch(reduction).name], _scratch(reduction).shape[0]
+    for first, width in _runs(context, reduction, held, dtype_bytes(_scratch(reduction).dtype)):
+        place = _place(context, reduction, held, first)
+        values: list[list[Any]] = []
+        for part in range(parts):
+            at = index(context.simplify(place + part * target.elements))
+            if width == 1:
+                values.append([scratch[at]])
+                continue
+            read = context.registers(f"{target.name}_read", dtype, width)
+            context.emit(
+                tirx.BufferStore(read, tirx.BufferLoad(scratch, [tirx.Ramp(at, 1, width)]), [tirx.Ramp(0, 1, width)])
+            )
+            values.append([read[index(item)] for item in range(width)])
+        for item in range(width):
+            register, total = first + item, values[0][item]
+            for value in values[1:]:
+                total = combine(reduction.kind, total, value[item])
+            exists = context.exists(held, register)
+            if exists is not None:
+                total = tirx.if_then_else(exists, total, neutral(reduction.kind, dtype))
+            _result(context, reduction, register, total)
 
 
 def _in_warps(
@@ -105,13 +117,34 @@ def _give(
     number: Any = 0
     for stride, count in reversed(warp_parts(over, context.target.warp_size)):
         number = number * count + context.thread // stride % count
-    for register in range(held.registers):
+    scratch = context.storage[_scratch(reduction).name]
+    for register, width in _runs(context, reduction, held, dtype_bytes(_scratch(reduction).dtype)):
         place = _place(context, reduction, held, register) + number * prod(reduction.target.buffer.shape)
-        store = tirx.BufferStore(
-            context.storage[_scratch(reduction).name], parts[index(register)], [index(context.simplify(place))]
-        )
+        at = index(context.simplify(place))
+        if width == 1:
+            store = tirx.BufferStore(scratch, parts[index(register)], [at])
+        else:
+            value = tirx.BufferLoad(parts, [tirx.Ramp(index(register), 1, width)])
+            store = tirx.BufferStore(scratch, value, [tirx.Ramp(at, 1, width)])
         guard = both(first, context.exists(held, register))
         context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+
+
+def _runs(context: Context, reduction: Reduce, held: FragmentLayout, size: int) -> Iterator[tuple[int, int]]:
+    """Registers of the result whose elements lie side by side in the scratch tile: the first, and how many go as one vector."""
+    for group in held.groups:
+        width = len(group)
+        places = [_place(context, reduction, held, register) for register in group]
+        steps = [as_int(context.simplify(place - places[0])) for place in places]
+        if list(group) != list(range(group[0], group[0] + width)) or steps != list(range(width)):
+            width = 1
+        while width > 1 and (
+            width * size > 16
+            or prod(reduction.target.buffer.shape) % width
+            or not context.proves(tirx.EQ(tirx.floormod(index(places[0]), width), 0))
+        ):
+            width //= 2
+        yield from ((register, width) for register in group[::width])
 
 
 def _place(context: Context, reduction: Reduce, held: FragmentLayout, register: int) -> Any:

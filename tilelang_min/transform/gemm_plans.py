@@ -155,8 +155,11 @@ def _mfma(
     if gemm.k % (pack * instruction.k):
         return f"K = {gemm.k} of a tile is not a multiple of {instruction.k}"
     tiles = (gemm.m // split[0] // instruction.m, gemm.n // split[1] // instruction.n)
-    pairs = tiles[1] % 2 == 0 and not gemm.transpose_b and size == 2 and gemm.b.buffer.scope == "shared"
-    column_pack = 2 if pairs and aligned(gemm.b, 2 * size) else 1
+    column_pack = 1
+    if not gemm.transpose_b and gemm.b.buffer.scope == "shared":
+        most = _WIDE_BYTES // size
+        fitting = (p for p in (8, 4, 2) if p <= most and p * size >= 4 and tiles[1] % p == 0)
+        column_pack = next((p for p in fitting if aligned(gemm.b, p * size)), 1)
     layout = MatrixLayout(
         (gemm.m, gemm.n),
         target.warp_size,

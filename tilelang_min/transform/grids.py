@@ -134,15 +134,18 @@ class Component:
 
     # -- from nothing ----------------------------------------------------------------------------------------------
 
-    def deal(self, warp_size: int, vector: Callable[[FragmentUse], int]) -> None:
-        """A grid of threads for all classes."""
+    def deal(self, warp_size: int, vector: Callable[[FragmentUse], int], widest: Callable[[FragmentUse], int]) -> None:
+        """A grid of threads for all classes.  ``widest`` is the vector of a nest that may leave threads idle: of row vectors, so
+        that they do not narrow the reads of their tiles."""
         threads = self.program.threads
         axes = self._axes()
         inner = {axes[id(one)][-1] for one in self.classes}
         outer = {axis for one in self.classes for axis in axes[id(one)][:-1]}
         widths = dict.fromkeys(inner | outer, 1)
         for axis in inner - outer:
-            found = [vector(use) for one in self.classes if axes[id(one)][-1] == axis for use in one.uses]
+            having = [one for one in self.classes if axes[id(one)][-1] == axis]
+            rank = max(len(one.extents) for one in having)
+            found = [(vector if len(one.extents) == rank else widest)(use) for one in having for use in one.uses]
             widths[axis] = min(found, default=1)
         order = sorted(self.classes, key=lambda one: (-len(one.extents), -prod(one.extents)))
         lanes: dict[int, Slots] = {}

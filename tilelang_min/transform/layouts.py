@@ -99,7 +99,9 @@ def _part_layouts(
     if any(place.layout is not None for place in component.classes):
         component.follow(lambda use: _vector(program, use))
     else:
-        component.deal(target.warp_size, lambda use: _vector(program, use))
+        component.deal(
+            target.warp_size, lambda use: _vector(program, use), lambda use: _vector(program, use, idle=True)
+        )
     for buffer in component.buffers:
         result.fragments[buffer.name] = with_shape(component.layout_of(buffer.name), buffer.shape)
         result.origins[buffer.name] = component.origin_of(buffer.name)
@@ -230,12 +232,12 @@ def _spread(
             raise _conflict(program, buffer, (layout, operation), (other, used))
 
 
-def _vector(program: TileProgram, use: FragmentUse) -> int:
-    """The widest vector that a nest can use."""
-    return vector_of(use.nest, program, _widest(program, use.nest))
+def _vector(program: TileProgram, use: FragmentUse, *, idle: bool = False) -> int:
+    """The widest vector that a nest can use; with ``idle`` even where some threads then have nothing to do."""
+    return vector_of(use.nest, program, _widest(program, use.nest, idle=idle))
 
 
-def _widest(program: TileProgram, nest: Any) -> int:
+def _widest(program: TileProgram, nest: Any, *, idle: bool = False) -> int:
     """Elements in 16 bytes of the largest type the nest moves, never so many that threads would be idle.
 
     Atomics go element by element, neighbours in neighbouring threads; of 16-bit types two by two.
@@ -249,6 +251,6 @@ def _widest(program: TileProgram, nest: Any) -> int:
     elements = 1
     for extent in nest.extents:
         elements *= extent
-    while width > 1 and elements % (width * program.threads) and elements < width * program.threads:
+    while not idle and width > 1 and elements % (width * program.threads) and elements < width * program.threads:
         width //= 2
     return width

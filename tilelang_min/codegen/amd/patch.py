@@ -4,6 +4,8 @@
 TVM prints                      becomes
 ==============================  ===================================================================================
 workgroup size ``1,256``        the program's thread count, exactly; ``amdgpu-waves-per-eu`` where asked for
+accesses to LDS may be joined   each stays as the thread program has it (``-load-store-opt``): what ``ds_read2_b32`` and its
+                                like cost nobody has published, and lowering reads in wide vectors by itself
 a bare ``s.barrier``            release fence, barrier, acquire fence (workgroup scope): makes LDS writes visible
 LDS variables ``@shmem.1``      named, aligned and placed as ``ThreadProgram.shared`` says (LLVM would sort by size)
 ``dllexport``                   ``protected``: the symbol is visible to the loader and cannot be preempted
@@ -120,6 +122,8 @@ def _kernel(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] | N
     size = f'"amdgpu-flat-work-group-size"="{program.threads},{program.threads}"'
     if program.shared:  # tiles at absolute addresses need a frame that is there before LLVM lays it out
         size += f' "amdgpu-lds-size"="{shared_bytes(program.shared)}"'
+    if program.shared and '"target-features"' not in found[0]:
+        size += ' "target-features"="-load-store-opt"'
     if waves_per_eu is not None:
         size += f' "amdgpu-waves-per-eu"="{waves_per_eu[0]},{waves_per_eu[1]}"'
     return text[: found.start()] + re.sub(_WORKGROUP, size, found[0]) + text[found.end() :]
