@@ -151,6 +151,8 @@ def probes() -> dict[str, Probe]:
         made.append(Probe(f"redg_{name}", "REDG", width, tensor, before=ready))
         if name not in ("add32", "max32"):  # loops of a load and a compare-and-swap
             made.append(Probe(f"redl_{name}", "LDS", width, shared, before=ready))
+    # Ones have an instruction of their own.
+    made.append(Probe("redp_add32", "ATOMS", 4, "red.shared.add.u32 [%4], 1;", before=".reg .b32 d;"))
     return {probe.kind: probe for probe in made}
 
 

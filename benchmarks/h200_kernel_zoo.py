@@ -311,7 +311,76 @@ def naive(M, N, K, block, dtype):
     return main
 
 
+def histogram(n, bins, block, dtype, shared):
+    """Weights added up by value, in shared memory first or straight in global memory."""
+
+    @T.prim_func
+    def main(W: T.Tensor((n,), dtype), X: T.Tensor((n,), "int32"), H: T.Tensor((bins,), dtype)):
+        with T.Kernel(T.ceildiv(n, block), threads=THREADS) as bx:
+            part = T.alloc_shared((bins,), dtype)
+            if shared:
+                T.clear(part)
+                for i in T.Parallel(block):
+                    value = T.if_then_else(bx * block + i < n, X[bx * block + i], -1) % bins
+                    T.atomic_add(part[value], W[bx * block + i])
+                T.atomic_add(H, part)
+            else:
+                for i in T.Parallel(block):
+                    value = T.if_then_else(bx * block + i < n, X[bx * block + i], -1) % bins
+                    T.atomic_add(H[value], W[bx * block + i])
+
+    return main
+
+
+def scattered(n, stride, dtype, operation):
+    """Atomics on shared memory at a stride, several to one element; then on global memory."""
+    atomic = {"add": T.atomic_add, "max": T.atomic_max, "min": T.atomic_min}[operation]
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), dtype), B: T.Tensor((1024,), dtype)):
+        with T.Kernel(T.ceildiv(n, 2048), threads=THREADS) as bx:
+            S = T.alloc_shared((1024,), dtype)
+            T.clear(S)
+            for i in T.Parallel(2048):
+                atomic(S[(i * stride) % 1024], A[bx * 2048 + i])
+            for i in T.Parallel(1024):
+                atomic(B[(i * stride) % 1024], S[i])
+
+    return main
+
+
+def one_warp(n, bins, dtype):
+    """Loops of compare-and-swap in a warp that nobody disturbs."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), dtype), B: T.Tensor((bins,), dtype)):
+        with T.Kernel(T.ceildiv(n, 256), threads=32) as bx:
+            S = T.alloc_shared((bins,), dtype)
+            T.clear(S)
+            for i in T.Parallel(256):
+                T.atomic_add(S[(i * i) % bins], A[bx * 256 + i])
+            T.atomic_add(B, S)
+
+    return main
+
+
+def counted(n, bins, stride):
+    """Ones added up: an instruction of its own."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), H: T.Tensor((bins,), "int32")):
+        with T.Kernel(T.ceildiv(n, 1024), threads=THREADS):
+            part = T.alloc_shared((bins,), "int32")
+            T.clear(part)
+            for i in T.Parallel(1024):
+                T.atomic_add(part[(i * i // 7 + i * stride) % bins], 1)
+            T.atomic_add(H, part)
+
+    return main
+
+
 F16, F32 = "float16", "float32"
+SHORT = {F16: "f16", F32: "f32"}
 
 
 def _products() -> Iterator[tuple[str, Any]]:
@@ -399,11 +468,35 @@ def _reductions() -> Iterator[tuple[str, Any]]:
             yield f"reduce-{factory.__name__}-ragged", factory.prim_func(61, 1000, dtype=dtype)
 
 
+def _atomics() -> Iterator[tuple[str, Any]]:
+    """Histograms, atomics at strides, matrix products split along K."""
+    for dtype in ("int32", "float32", "float64"):
+        for bins in (16, 64, 1000):
+            yield f"histogram-{bins}", histogram(8192, bins, 2048, dtype, True)
+        yield "histogram-ragged", histogram(7001, 100, 2048, dtype, True)
+        yield "histogram-global", histogram(8192, 100, 2048, dtype, False)
+        yield "one-warp", one_warp(2048, 40, dtype)
+    for operation in ("add", "max", "min"):
+        for stride in (1, 2, 8, 32, 33):
+            yield f"atomic-{operation}-stride{stride}", scattered(8192, stride, "int32", operation)
+    for bins, stride in ((32, 1), (256, 3), (1024, 32)):
+        yield f"counted-{bins}-{stride}", counted(8192, bins, stride)
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workloads" / "kernels"))
+    try:
+        import atomics
+    finally:
+        sys.path.pop(0)
+    for dtype in (F16, F32):
+        yield "split-k", atomics.split_k.prim_func(128, 128, 1024, dtype=dtype)
+        yield "split-k-ragged", atomics.split_k.prim_func(100, 130, 1000, dtype=dtype)
+    yield "histogram-workload", atomics.histogram.prim_func(100000)
+
+
 def kernels() -> dict[str, Any]:
     """All kernels by name; the type of the operands ends the name."""
     found: dict[str, Any] = {}
-    for name, kernel in (*_products(), *_nests(), *_reductions()):
+    for name, kernel in (*_products(), *_nests(), *_reductions(), *_atomics()):
         dtype = next(iter(kernel.function.__annotations__.values())).dtype
-        key = f"{name}-{'f16' if dtype == F16 else 'f32'}"
+        key = f"{name}-{SHORT.get(dtype, dtype)}"
         found[key] = dataclasses.replace(kernel, label=key.replace("-", "_"))
     return found

@@ -1,6 +1,6 @@
 """Whole kernels on an H200 against the simulator: every operation's transactions and sectors.
 
-    python benchmarks/h200_kernels.py compile BUNDLES             here, no GPU needed
+    python benchmarks/h200_kernels.py compile BUNDLES [--only RE] here, no GPU needed
     python benchmarks/h200_kernels.py profile BUNDLES OUT         on a GPU with Nsight Compute, no compiler needed
     python benchmarks/h200_kernels.py join BUNDLES OUT JSON       here: measured values as JSON, and each difference
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
@@ -30,14 +31,14 @@ Counts = dict[str, dict[str, int]]
 """Metric -> value by "operation/access"."""
 
 
-def compile_all(out: Path, target: str) -> int:
-    """Bundles of all kernels, and their order."""
+def compile_all(out: Path, target: str, only: str) -> int:
+    """Bundles of all kernels whose names match, and their order."""
     import h200_kernel_zoo
 
     import tilelang_min as tilelang
 
     out.mkdir(parents=True, exist_ok=True)
-    kernels = h200_kernel_zoo.kernels()
+    kernels = {name: kernel for name, kernel in h200_kernel_zoo.kernels().items() if re.fullmatch(only, name)}
     for name, kernel in kernels.items():
         tilelang.compile(kernel, target, cache=False).save(out / f"{name}.tlk")
         print(name, flush=True)
@@ -134,7 +135,8 @@ def join_all(bundles: Path, out: Path, result: Path) -> int:
 
     order = json.loads((bundles / "order.json").read_text())
     reports = [read(out / f"kernels{part}.ncu-rep") for part in range(PARTS)]
-    record: dict[str, Any] = {}
+    # Kernels that were not measured this time keep what is known.
+    record: dict[str, Any] = json.loads(result.read_text())["kernels"] if result.exists() else {}
     unequal: dict[str, list[str]] = {}
     for number, name in enumerate(order):
         bundle = bundles / f"{name}.tlk"
@@ -154,7 +156,7 @@ def join_all(bundles: Path, out: Path, result: Path) -> int:
         "date": time.strftime("%Y-%m-%d", time.localtime((out / "kernels0.ncu-rep").stat().st_mtime)),
         "metrics": list(METRICS),
     }
-    for entry in record.values():
+    for entry in (record[name] for name in order):
         entry["counts"] = {
             place: [values.get(metric, 0) for metric in METRICS] for place, values in sorted(entry["counts"].items())
         }
@@ -173,6 +175,7 @@ def main() -> int:
     verb = verbs.add_parser("compile")
     verb.add_argument("bundles", type=Path)
     verb.add_argument("--target", default="cuda:sm_90a")
+    verb.add_argument("--only", default=".*", help="regular expression")
     verb = verbs.add_parser("profile")
     verb.add_argument("bundles", type=Path)
     verb.add_argument("out", type=Path)
@@ -186,7 +189,7 @@ def main() -> int:
     arguments = parser.parse_args()
     match arguments.verb:
         case "compile":
-            return compile_all(arguments.bundles, arguments.target)
+            return compile_all(arguments.bundles, arguments.target, arguments.only)
         case "profile":
             return profile(arguments.bundles, arguments.out)
         case "launch":

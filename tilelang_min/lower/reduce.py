@@ -66,9 +66,9 @@ def lower_reduce(context: Context, layouts: Layouts, reduction: Reduce) -> None:
                 values.append([scratch[at]])
                 continue
             read = context.registers(f"{target.name}_read", dtype, width)
-            context.emit(
-                tirx.BufferStore(read, tirx.BufferLoad(scratch, [tirx.Ramp(at, 1, width)]), [tirx.Ramp(0, 1, width)])
-            )
+            load = tirx.BufferStore(read, tirx.BufferLoad(scratch, [tirx.Ramp(at, 1, width)]), [tirx.Ramp(0, 1, width)])
+            there = context.exists(held, first)
+            context.emit(load if there is None else tirx.IfThenElse(there, load, None))
             values.append([read[index(item)] for item in range(width)])
         for item in range(width):
             register, total = first + item, values[0][item]
