@@ -99,11 +99,18 @@ def measured(joined: Any) -> tuple[Counts, list[str]]:
 def simulated(program: Any) -> Counts:
     """The same from the simulator."""
     from tilelang_min.driver.analysis import analyse_program
+    from tilelang_min.driver.kernel import random_arguments
+    from tilelang_min.simulate import simulate
 
     counts: dict[str, Counter[str]] = {}
     analysis = analyse_program(program)
-    asynchronous = {count.operation: count.access for count in analysis.counts if count.access.startswith("cp_async")}
-    for count in analysis.counts:
+    found: Any = analysis.counts
+    if analysis.sampled:  # by data: every block
+        arguments = random_arguments(program.parameters)
+        values = {parameter.name: value for parameter, value in zip(program.parameters, arguments, strict=True)}
+        found = simulate(program, values).counts
+    asynchronous = {count.operation: count.access for count in found if count.access.startswith("cp_async")}
+    for count in found:
         # The profiler counts the global side of a cp.async on the same instruction.
         entry = counts.setdefault(f"{count.operation}/{asynchronous.get(count.operation, count.access)}", Counter())
         names = METRICS[:2] if count.space == "shared" else METRICS[2:]

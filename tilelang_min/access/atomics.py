@@ -4,6 +4,9 @@
 those with equal addresses, which are served one after another.  An access takes as many wavefronts as lanes are in the bank with
 most; the ideal is one.
 
+**Increments** (``ATOMS.POPC.INC``: adding the constant 1) add up the lanes of an address first: as many wavefronts as a bank has
+distinct words, as of a store.
+
 **Loops** (everything else: floats, 64 bits): each round loads (``LDS``), computes, and swaps (``ATOMS.CAST.SPIN``) where nothing
 has changed meanwhile.  Of the lanes of one phase (32 of 32 bits, 16 of 64 bits) and one bank the lowest tries, all others go
 round again; it fails where an earlier phase has just changed its word.  A swap takes two wavefronts for each phase with a lane

@@ -22,6 +22,7 @@ ACCESSES = (
     "cp_async",
     "cp_async_bypass",
     "atomic",
+    "atomic_increment",
     "atomic_loop",
     "atomic_loop_load",
 )
@@ -50,7 +51,8 @@ def bank_conflicts(
     (without them the sources are taken to lie well, and the rule is ``open``); ``reads``, lanes that read their source
     while the others fill with zeros, for the form of the instruction that has a size to read (None: the form without).
 
-    ``atomic`` is one that NVIDIA's shared memory does itself (32-bit integers); any other is a loop, of which ``atomic_loop``
+    ``atomic`` is one that NVIDIA's shared memory does itself (32-bit integers), ``atomic_increment`` the addition of the constant
+    1 (from sm_80 on), where lanes with one address go together; any other is a loop, of which ``atomic_loop``
     counts the compare-and-swaps and ``atomic_loop_load`` the loads, all rounds together, ``ways`` of the former being the
     rounds: those of a warp that no other warp disturbs.
 

@@ -46,11 +46,13 @@ SHARED_BYTES = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """An element index of accesses by one operation.  Costs repeat when it moves by ``period`` elements."""
+    """An element index of accesses by one operation, to ``shared`` or to global memory.  Costs repeat when it moves by
+    ``period`` elements."""
 
     operation: int
     index: Any
     period: int
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,16 @@ def accesses_of(program: ThreadProgram) -> Accesses:
     )
 
 
+def accesses_in(program: ThreadProgram, statement: Any) -> tuple[tuple[Place, ...], bool]:
+    """The places of one statement of a program, and whether any depends on data."""
+    transfer = program.target.global_transfer
+    maps = {each.name: each for each in program.tensor_maps}
+    walker = _Walker(maps=maps) if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes, maps)
+    walker.loaded = names_of_data(program.function.body)
+    walker.statement(statement)
+    return tuple(walker.places.values()), bool(walker.data or walker.bounds)
+
+
 class _Walker:
     """Goes through statements in program order, to know the operation of each."""
 
@@ -89,7 +101,7 @@ class _Walker:
         self.load_bytes, self.store_bytes = load_bytes, store_bytes
         self.maps = maps or {}
         self.bounds: list[Any] = []
-        self.places: dict[tuple[int, str, int], Place] = {}
+        self.places: dict[tuple[int, str, int, bool], Place] = {}
         self.data: set[int] = set()
         self.operation = 0
         self.doubt = 0
@@ -153,7 +165,7 @@ class _Walker:
             for coordinate, box, extent in reversed(list(zip(values, tensor_map.box, tensor_map.shape, strict=True))):
                 place, stride = place + coordinate * stride, stride * extent
                 self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
-            self.places.setdefault((self.operation, str(place), elements), Place(self.operation, place, elements))
+            self.places.setdefault((self.operation, str(place), elements, False), Place(self.operation, place, elements))
         if "multicast::cluster" in tokens:
             self.bounds.append(operands[at + 2 + dimensions])
 
@@ -217,10 +229,12 @@ class _Walker:
         if self.doubt or any(self.depends_on_data(item) for item in indices):
             self.data.add(self.operation)
             return
-        elements = (SHARED_BYTES if scope.startswith("shared") else period) // dtype_bytes(str(buffer.ty.dtype))
+        shared = scope.startswith("shared")
+        elements = (SHARED_BYTES if shared else period) // dtype_bytes(str(buffer.ty.dtype))
         for item in indices:
             for index in _arms(item):
-                self.places.setdefault((self.operation, str(index), elements), Place(self.operation, index, elements))
+                key = (self.operation, str(index), elements, shared)
+                self.places.setdefault(key, Place(self.operation, index, elements, shared))
 
     def depends_on_data(self, expression: Any) -> bool:
         """Whether a value is read from memory, or from registers that hold what was."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.analysis.blocks import classify
+from tilelang_min.analysis.iterations import Iterations
 from tilelang_min.driver.emitted import check_emitted
 from tilelang_min.driver.kernel import Analysis, random_arguments
 from tilelang_min.program import ThreadProgram
@@ -26,7 +27,10 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
 
 
 def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analysis:
-    """:func:`analyse` for a thread program that was not compiled: counting needs no binary."""
+    """:func:`analyse` for a thread program that was not compiled: counting needs no binary.
+
+    Without ``args`` outputs are of no interest: of loop iterations that behave alike a few are simulated for all.
+    """
     blocks = classify(program)
     classes = blocks.classes
     arrays = args or random_arguments(program.parameters)
@@ -34,8 +38,10 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     merged: dict[tuple[Any, ...], Any] = {}
     executed: dict[int, Counter[str]] = {}
     notes: list[str] = []
+    iterations = None if args else Iterations(program)
     for item in classes:
-        result = simulate(program, values, blocks=[item.representative])
+        repeats = None if iterations is None else iterations.repeats(item.representative)
+        result = simulate(program, values, blocks=[item.representative], repeats=repeats)
         values = {**values, **result.outputs}
         scaled = result.scaled(item.count)
         for count in scaled.counts:
@@ -56,7 +62,9 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
         executed={operation: dict(by_class) for operation, by_class in executed.items()},
         classes=tuple((item.representative, item.count) for item in classes),
         outputs={
-            parameter.name: values[parameter.name] for parameter in program.parameters if parameter.access != "in"
+            parameter.name: values[parameter.name]
+            for parameter in program.parameters
+            if parameter.access != "in" and args
         },
         notes=tuple(notes),
         sampled=tuple(operation.id for operation in sampled),

@@ -120,15 +120,18 @@ def _points(
     return points
 
 
-def _plan(context: Context, nest: Nest, points: list[_Point], reads: Reads) -> dict[int, Expr | None]:
+def _plan(context: Context, nest: Nest, points: list[_Point], reads: Reads) -> dict[int, list[Expr] | None]:
     """Tells ``reads`` what the group reads; the vectors of each access (None: element by element)."""
     width = len(points)
-    bases: dict[int, Expr | None] = {}
+    bases: dict[int, list[Expr] | None] = {}
     for number in sorted(reads.candidates):
         access = nest.accesses[number]
-        base = bases[number] = _vector_base(context, nest, access, points) if width > 1 else None
-        if base is not None:
-            reads.plan(number, points[0].register, base, _in_range(context, access, points[0]), width)
+        found = bases[number] = _vector_bases(context, nest, access, points) if width > 1 else None
+        if found is not None:
+            size = width // len(found)
+            for place, base in enumerate(found):
+                first = points[place * size]
+                reads.plan(number, first.register, base, _in_range(context, access, first), size)
             continue
         for point in points:
             indices = tuple(substitute(index(item), point.values) for item in access.indices)
@@ -144,13 +147,13 @@ def _group(
     statement: Statement,
     owner: Any,
     reads: Reads,
-    bases: dict[int, Expr | None],
+    bases: dict[int, list[Expr] | None],
 ) -> None:
     """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does)."""
     width = len(points)
     if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
         return
-    vectors: dict[int, Any] = {}
+    vectors: dict[int, list[Any]] = {}
     outputs: dict[int, tuple[Any, Expr, Any]] = {}
     for number, access in enumerate(nest.accesses):
         if access.buffer.scope not in ("global", "shared") or width == 1:
@@ -159,25 +162,17 @@ def _group(
             continue
         if number in reads.forwarded:
             continue
-        base = bases[number] if number in bases else _vector_base(context, nest, access, points)
+        if not access.writes:
+            found = bases[number] if number in bases else _vector_bases(context, nest, access, points)
+            if found is not None:
+                planned = reads if number in bases else None
+                vectors[number] = _read_vectors(context, access, points, number, found, planned)
+            continue
+        base = _vector_base(context, nest, access, points)
         if base is None:
             continue
-        key = reads.places[number, points[0].register][2] if number in bases else None
-        if key is not None and key in reads.held:
-            vectors[number] = reads.held[key]
-            continue
-        guard = _in_range(context, access, points[0])
-        if access.writes:
-            made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
-            outputs[number] = (made, base, both(owner, guard))
-        else:
-            vectors[number] = context.registers(f"{access.buffer.name}_in", access.buffer.tvm_dtype, width)
-            storage = context.storage[access.buffer.name]
-            load = tirx.BufferStore(vectors[number], _load(storage, base, width), [_ramp(0, width)])
-            zero = tirx.BufferStore(vectors[number], _zero(access.buffer.tvm_dtype, width), [_ramp(0, width)])
-            context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
-            if key is not None:
-                reads.held[key] = vectors[number]
+        made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
+        outputs[number] = (made, base, both(owner, _in_range(context, access, points[0])))
     for place, point in enumerate(points):
         _element(context, nest, point, place, vectors, outputs, owner, reads)
     for number, (registers, base, guard) in outputs.items():
@@ -201,12 +196,36 @@ def _group(
         context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 
 
+def _read_vectors(
+    context: Context, access: Access, points: list[_Point], number: int, bases: list[Expr], reads: Reads | None
+) -> list[Any]:
+    """Loads the elements of a group as one or several vectors; where each then is.  ``reads`` knows vectors of other groups."""
+    size = len(points) // len(bases)
+    storage, dtype = context.storage[access.buffer.name], access.buffer.tvm_dtype
+    places: list[Any] = []
+    for part, base in enumerate(bases):
+        first = points[part * size]
+        key = None if reads is None else reads.places[number, first.register][2]
+        if reads is not None and key is not None and key in reads.held:
+            held = reads.held[key]
+        else:
+            held = context.registers(f"{access.buffer.name}_in", dtype, size)
+            guard = _in_range(context, access, first)
+            load = tirx.BufferStore(held, _load(storage, base, size), [_ramp(0, size)])
+            zero = tirx.BufferStore(held, _zero(dtype, size), [_ramp(0, size)])
+            context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
+            if reads is not None and key is not None:
+                reads.held[key] = held
+        places += [held[item] for item in range(size)]
+    return places
+
+
 def _element(
     context: Context,
     nest: Nest,
     point: _Point,
     position: int,
-    vectors: dict[int, Any],
+    vectors: dict[int, list[Any]],
     outputs: dict[int, tuple[Any, Expr, Any]],
     owner: Any,
     known: Reads,
@@ -332,6 +351,22 @@ def _cp_async(context: Context, target: Any, source: Any, base: Any, guard: Any,
     address = tirx.Select(guard, base, tirx.IntImm("int32", 0))
     count = tirx.Cast("uint32", tirx.Select(guard, tirx.IntImm("int32", size), tirx.IntImm("int32", 0)))
     context.emit(tirx.Evaluate(ptx[name](target, source.ptr_to([address]), size, count)))
+
+
+def _vector_bases(context: Context, nest: Nest, access: Access, points: list[_Point]) -> list[Expr] | None:
+    """Element numbers at which the group's elements lie as aligned vectors: one, or several of two elements at least."""
+    size = len(points)
+    while size > 1:
+        found = []
+        for place in range(0, len(points), size):
+            base = _vector_base(context, nest, access, points[place : place + size])
+            if base is None:
+                break
+            found.append(base)
+        else:
+            return found
+        size //= 2
+    return None
 
 
 def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Point]) -> Expr | None:

@@ -149,7 +149,7 @@ def executed(
             yield {operation: {klass: n * times for klass, n in work.items()}}
     for site, count in counts:
         klass = CLASSES.get((count.space, count.access))
-        if klass is not None and not site.part and count.requests:
+        if klass is not None and (not site.part or site.kind == "atomic") and count.requests:
             yield {count.operation: {klass: count.requests}}
 
 
@@ -205,6 +205,8 @@ def _work_out(machine: Machine, site: Site, pattern: Addresses) -> Outcome:
 
 def shared_rule(site: Site) -> str:
     """What ``access`` calls the rule of a shared access."""
+    if site.part == "atomic_increment":
+        return site.part
     if site.part == "atomic_loop":
         return "atomic_loop" if site.kind == "atomic" else "atomic_loop_load"
     return site.kind

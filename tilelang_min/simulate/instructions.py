@@ -15,7 +15,7 @@ from tilelang_min.simulate.expressions import Expressions
 from tilelang_min.simulate.matrix import find_instruction
 from tilelang_min.simulate.tree import Buffer, Expression
 from tilelang_min.simulate.values import Address, Array, Uniform, Value
-from tilelang_min.targets.atomics import is_loop
+from tilelang_min.targets.atomics import counts_ones, is_loop
 
 MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -72,7 +72,10 @@ class Instructions(Expressions):
         place = self.pointer(address, call.space)
         values = ", ".join(self.array(operand).source for operand in operands)
         loop = is_loop(self.layout.program.target, call.space, call.kind)
-        site = self.site("atomic", place.buffer, call.lanes, part="atomic_loop" if loop else "")
+        one = operands[0].kind == "const" and operands[0].value == 1
+        ones = one and counts_ones(self.layout.program.target, call.space, call.kind)
+        part = "atomic_loop" if loop else "atomic_increment" if ones else ""
+        site = self.site("atomic", place.buffer, call.lanes, part=part)
         loads = self.site("load", place.buffer, call.lanes, part="atomic_loop").number if loop else None
         function = self.source.hoist(f"rt.atomic({site.number}, {loads}, {name!r})", "s")
         self.source.line(f"{function}({self.integers.array(place.offset).source}, {self.mask}, {values})")

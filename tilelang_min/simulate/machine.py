@@ -6,7 +6,7 @@ Lanes are threads of all simulated blocks, block after block: lane ``b * threads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import atomics, matrix, sites, transfers
 from tilelang_min.simulate.layout import Layout, Place
 from tilelang_min.simulate.races import RaceDetector
+from tilelang_min.simulate.repeating import Repeat, repeated
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
 from tilelang_min.simulate.statements import Translation
 
@@ -97,6 +98,8 @@ class Machine:
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
         self.exact = exact
+        self.regions: list[int] = []
+        self.repeats: Mapping[str, Repeat] = {}
         self.contended: set[int] = set()
         """Loops of atomics in which several warps update one element."""
         self.open_group: list[Callable[[], None]] = []
@@ -289,6 +292,18 @@ class Machine:
             return None
         every = np.arange(self.lanes) if lanes is None else lanes
         return self.races.hook(site, np.asarray(base) * unit, every, unit)
+
+    # ---- loops ------------------------------------------------------------------------------------------------------
+
+    def count_regions(self, number: int) -> list[int]:
+        """The counters of regions, all zero."""
+        self.regions = [0] * number
+        return self.regions
+
+    def iterations(self, name: str, start: int, end: int) -> Iterable[int]:
+        """The iterations of a loop that run: all, or some of which stand for others (:func:`repeating.repeated`)."""
+        repeat = self.repeats.get(name)
+        return range(start, end) if repeat is None else repeated(self, repeat, start, end)
 
     # ---- control ------------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from tilelang_min.simulate.sites import Site
 
 Key = tuple[int, str, str, int, int]
 """Operation, tile, rule (``load``, ``atomic_loop``), bytes of a lane, matrices (0 where it is no ldmatrix)."""
-_ACCESS = {"atomic_loop": "atomic", "atomic_loop_load": "load"}
+_ACCESS = {"atomic_increment": "atomic", "atomic_loop": "atomic", "atomic_loop_load": "load"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

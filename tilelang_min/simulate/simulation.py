@@ -17,6 +17,7 @@ from tilelang_min.simulate.machine import Machine, SplitBlocksError
 from tilelang_min.simulate.placement import Placement
 from tilelang_min.simulate.recording import Recording, merge_recordings
 from tilelang_min.simulate.recording import record as record_accesses
+from tilelang_min.simulate.repeating import Repeat
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
 from tilelang_min.simulate.statements import Translation, translate
 
@@ -41,6 +42,7 @@ def simulate(
     check: bool = True,
     placements: Mapping[str, Placement] | None = None,
     record: bool = False,
+    repeats: Mapping[str, Repeat] | None = None,
 ) -> SimulationResult:
     """Executes a thread program on NumPy, all threads of the chosen blocks at once.
 
@@ -48,7 +50,9 @@ def simulate(
     they start as NaN, or 0x7f bytes).  ``blocks`` are block indices ``(x, y, z)``; None means all.  ``count`` records
     accesses and instructions; ``check`` looks for races on shared memory.  ``placements`` count accesses to the shared
     tiles they name as if these lay otherwise (see :class:`Placement`); ``record`` keeps the accesses in ``result.recording``,
-    so that further placements need no further simulation.  Both leave outputs as they are.
+    so that further placements need no further simulation.  Both leave outputs as they are.  ``repeats`` says, by name of a loop
+    variable, which iterations stand for others (``analysis/iterations.py``) in the one block that is given: counts are then those
+    of the whole loop, and outputs mean nothing.
 
     Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
     where hardware fuses it.  Matrix instructions round once, from float64.
@@ -83,6 +87,7 @@ def simulate(
                 count=count,
                 check=check,
                 exact=bool(placements) or record,
+                repeats=repeats or {},
             )
             break
         except SplitBlocksError:
@@ -104,6 +109,7 @@ def _run(
     count: bool,
     check: bool,
     exact: bool,
+    repeats: Mapping[str, Repeat],
 ) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
     if translation.strands:
         return _run_clusters(program, translation, blocks, arrays, count=count, check=check, exact=exact)
@@ -114,6 +120,7 @@ def _run(
     for start in range(0, len(blocks), per_chunk):
         chunk = blocks[start : start + per_chunk]
         machine = Machine(program, translation, chunk, arrays, count=count, check=check, exact=exact)
+        machine.repeats = repeats
         regions = machine.run()
         if count:
             found = counting.counts(machine)

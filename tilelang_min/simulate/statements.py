@@ -66,6 +66,8 @@ class _Translator(HopperInstructions):
         self.regions: list[tuple[int, Counter[str]]] = []
         self.region: int | None = None
         self.region_operation = 0
+        self.inside = 0
+        """Loops around what is being written."""
         extents = dict(zip(("blockIdx.x", "blockIdx.y", "blockIdx.z"), program.grid, strict=True))
         for key, tag in tree.indices.items():
             if extents.get(tag) == 1:
@@ -77,10 +79,8 @@ class _Translator(HopperInstructions):
         self.statement(self.tree.body)
         if self.concurrent:
             self.source.line("if False: yield")
-        for number in range(len(self.regions)):
-            self.source.prologue.append(f"g{number} = 0")
-        totals = ", ".join(f"g{number}" for number in range(len(self.regions)))
-        text = self.source.function("run", "rt", f"[{totals}]")
+        self.source.prologue.append(f"g = rt.count_regions({len(self.regions)})")
+        text = self.source.function("run", "rt", "g")
         namespace: dict[str, Any] = dict(NAMESPACE)
         exec(compile(text, f"<simulation of {self.program.name}>", "exec"), namespace)
         strands: tuple[Any, ...] = ()
@@ -98,7 +98,7 @@ class _Translator(HopperInstructions):
             self.region, self.region_operation = len(self.regions), self.operation
             self.regions.append((self.operation, Counter()))
             warps = "rt.warps" if self.mask is None else f"w_{self.mask}"
-            self.source.line(f"g{self.region} += {self.source.hoist(warps) if self.mask is None else warps}")
+            self.source.line(f"g[{self.region}] += {self.source.hoist(warps) if self.mask is None else warps}")
         self.regions[self.region][1].update(work)
 
     # ---- control flow -----------------------------------------------------------------------------------------------
@@ -151,8 +151,13 @@ class _Translator(HopperInstructions):
         if isinstance(start, Uniform) and isinstance(extent, Uniform):
             end = (start.linear + extent.linear).source()
             self.environment[s.var] = Uniform(Linear.atom(name))
-            with self.source.block(f"for {name} in range({start.linear.source()}, {end}):"):
+            span = f"range({start.linear.source()}, {end})"
+            if not self.inside and self.mask is None and not self.concurrent:
+                span = f"rt.iterations({s.name!r}, {start.linear.source()}, {end})"
+            self.inside += 1
+            with self.source.block(f"for {name} in {span}:"):
                 self.fresh_region(body)
+            self.inside -= 1
             return
         # The trip count differs by lane: run to the largest and mask.
         length = self.source.fresh("e")

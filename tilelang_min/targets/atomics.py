@@ -42,4 +42,14 @@ def is_loop(target: Target, space: str, operation: str) -> bool:
     return target.vendor == "nvidia" and space == "shared" and operation not in _NATIVE_SHARED_NVIDIA
 
 
-__all__ = ["atomics", "is_loop"]
+def counts_ones(target: Target, space: str, operation: str) -> bool:
+    """Whether adding the constant 1 is an instruction of its own, which first adds up lanes that share an element."""
+    return (
+        target.vendor == "nvidia"
+        and space == "shared"
+        and operation in ("add.int32", "add.uint32")
+        and "cp_async" in target.features  # sm_80: what ptxas 13.5 makes of it from there on
+    )
+
+
+__all__ = ["atomics", "counts_ones", "is_loop"]

@@ -48,6 +48,7 @@ def nvidia_phases(features: frozenset[str]) -> tuple[SharedPhases, ...]:
         ("store", "STS", (8, 16, 32, 64, 128)),
     ]
     kinds.append(("atomic", "ATOMS", (32,)))
+    kinds.append(("atomic_increment", "ATOMS.POPC.INC", (32,)))
     kinds.append(("atomic_loop", "ATOMS.CAST", (32, 64)))
     if "cp_async" in features:
         kinds.append(("cp_async", "LDGSTS", (32, 64, 128)))

@@ -130,9 +130,9 @@ class SharedPhases:
     """How one kind of shared memory instruction is served: the groups of lanes that go together, one group after
     another.
 
-    ``access`` is ``load``, ``store``, ``cp_async``, ``ldmatrix``, ``stmatrix``, ``atomic`` or ``atomic_loop``;
-    ``width_bits`` the width of one lane's access.  Within a phase each of ``banks`` banks serves one 4-byte word a pass.
-    ``certain`` is False where the rule is our best guess.
+    ``access`` is ``load``, ``store``, ``cp_async``, ``ldmatrix``, ``stmatrix``, ``atomic``, ``atomic_increment`` or
+    ``atomic_loop``; ``width_bits`` the width of one lane's access.  Within a phase each of ``banks`` banks serves one 4-byte word
+    a pass.  ``certain`` is False where the rule is our best guess.
     """
 
     instruction: str

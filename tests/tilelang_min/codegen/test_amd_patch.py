@@ -64,7 +64,8 @@ def test_patched_text() -> None:
 def test_waves_per_eu_and_another_thread_limit() -> None:
     program, text = printed()
     with_rocm = text.replace('"1,256"', '"1,1024"')  # where a driver is there to ask
-    assert '"64,64" "amdgpu-lds-size"="1024" "amdgpu-waves-per-eu"="2,4"' in patch_llvm(with_rocm, program, (2, 4))
+    expected = '"64,64" "amdgpu-lds-size"="1024" "target-features"="-load-store-opt" "amdgpu-waves-per-eu"="2,4"'
+    assert expected in patch_llvm(with_rocm, program, (2, 4))
 
 
 @pytest.mark.parametrize(
