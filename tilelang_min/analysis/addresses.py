@@ -165,7 +165,9 @@ class _Walker:
             for coordinate, box, extent in reversed(list(zip(values, tensor_map.box, tensor_map.shape, strict=True))):
                 place, stride = place + coordinate * stride, stride * extent
                 self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
-            self.places.setdefault((self.operation, str(place), elements, False), Place(self.operation, place, elements))
+            self.places.setdefault(
+                (self.operation, str(place), elements, False), Place(self.operation, place, elements)
+            )
         if "multicast::cluster" in tokens:
             self.bounds.append(operands[at + 2 + dimensions])
 

@@ -82,7 +82,9 @@ class RequestSample:
 class Suggestion:
     """How to remove the conflicts of ``buffer``.
 
-    ``kind`` is ``padding`` (``padding`` elements behind each row) or ``swizzle`` (in segments of ``swizzle_bytes``).
+    ``kind`` is ``padding`` (``padding`` elements behind each row) or ``swizzle`` (in segments of ``swizzle_bytes``) of a shared
+    tile; or, of a tensor whose accesses waste sectors, ``order`` (of a nest's elements) or ``staging`` (through a shared tile of
+    ``extra_bytes`` with that padding), where conflicts are sectors beyond the least (:mod:`tilelang_min.driver.coalescing`).
     ``conflicts_before`` and ``_after`` are a launch's, over accesses whose rule is known; where ``conflicts_after`` is not 0,
     nothing that was tried removes them all and this leaves the fewest.  ``accesses`` has every kind of access to the tile,
     those under an open rule too.  ``extra_bytes``: shared memory a block, all stages; occupancies as fractions of a unit's
@@ -125,15 +127,21 @@ class Suggestion:
 
 def suggest(kernel: Kernel) -> list[Suggestion]:
     """Suggestions for every shared tile of ``kernel`` with conflicts by known rules: what removes more comes first, of
-    equals a padding before a swizzle.
+    equals a padding before a swizzle; then those for global memory.
 
     Empty for a kernel without such conflicts, on a CPU, and where neither a padding nor a swizzle of rows lessens them.
     Raises SimulationError where the kernel cannot be simulated.
     """
     # Whether LLVM joined accesses (which makes their rule open) does not matter here: single accesses are compared.
-    if kernel.target.kind == "cpu" or not any(c.space == "shared" and c.conflicts for c in kernel.analyse().counts):
+    if kernel.target.kind == "cpu":
         return []
-    return suggest_for(kernel._program, kernel.metadata.registers_per_thread, kernel.analyse().counts)
+    from tilelang_min.driver.coalescing import coalescing
+
+    counts, registers = kernel.analyse().counts, kernel.metadata.registers_per_thread
+    found = coalescing(kernel._program, counts, registers)
+    if any(c.space == "shared" and c.conflicts for c in counts):
+        found = [*suggest_for(kernel._program, registers, counts), *found]
+    return found
 
 
 def suggest_for(
@@ -179,6 +187,12 @@ def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
         assert result.recording is not None
         parts.append(result.recording.scaled(item.count))
     return merge_recordings(parts)
+
+
+def random_or_zero(program: ThreadProgram) -> dict[str, Any]:
+    """Arguments of zeros by name: addresses hardly ever depend on data, and untouched zeros cost nothing."""
+    arrays = _zeros(program.parameters)
+    return {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
 
 
 def _zeros(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:

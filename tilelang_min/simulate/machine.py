@@ -98,6 +98,9 @@ class Machine:
         self.locals: dict[int, Any] = {}
         self.counts: dict[int, SiteCounts] | None = {} if count else None
         self.exact = exact
+        self.traced: frozenset[int] = frozenset()
+        """Operations of which every access is kept in ``trace``, in order."""
+        self.trace: list[sites.TracedAccess] = []
         self.regions: list[int] = []
         self.repeats: Mapping[str, Repeat] = {}
         self.contended: set[int] = set()

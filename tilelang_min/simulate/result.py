@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilelang_min.simulate.recording import Recording
+    from tilelang_min.simulate.sites import TracedAccess
 
 RULES = ("known", "open", "unknown")
 
@@ -93,7 +94,8 @@ class SimulationResult:
 
     ``outputs`` holds the parameters the kernel may write, as new arrays of their shape; elements that no simulated block
     wrote keep what was passed in.  ``counts`` and ``executed`` (operation id -> class -> warp-level instructions of the
-    thread program) sum over ``blocks``.  ``recording`` holds the accesses to shared tiles, where that was asked for.
+    thread program) sum over ``blocks``.  ``recording`` holds the accesses to shared tiles, where that was asked for;
+    ``trace`` single accesses, likewise.
     """
 
     outputs: dict[str, Any]
@@ -102,6 +104,7 @@ class SimulationResult:
     blocks: tuple[tuple[int, int, int], ...]
     notes: tuple[str, ...] = ()
     recording: Recording | None = None
+    trace: tuple[TracedAccess, ...] = ()
 
     def scaled(self, factor: int) -> SimulationResult:
         """The same with all counts times ``factor``: for blocks that stand for others like them."""

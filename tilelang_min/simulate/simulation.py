@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilelang_min.simulate.recording import Recording, merge_recordings
 from tilelang_min.simulate.recording import record as record_accesses
 from tilelang_min.simulate.repeating import Repeat
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
+from tilelang_min.simulate.sites import TracedAccess
 from tilelang_min.simulate.statements import Translation, translate
 
 CHUNK_BYTES = 256 << 20
@@ -43,6 +44,7 @@ def simulate(
     placements: Mapping[str, Placement] | None = None,
     record: bool = False,
     repeats: Mapping[str, Repeat] | None = None,
+    trace: Iterable[int] = (),
 ) -> SimulationResult:
     """Executes a thread program on NumPy, all threads of the chosen blocks at once.
 
@@ -52,7 +54,8 @@ def simulate(
     tiles they name as if these lay otherwise (see :class:`Placement`); ``record`` keeps the accesses in ``result.recording``,
     so that further placements need no further simulation.  Both leave outputs as they are.  ``repeats`` says, by name of a loop
     variable, which iterations stand for others (``analysis/iterations.py``) in the one block that is given: counts are then those
-    of the whole loop, and outputs mean nothing.
+    of the whole loop, and outputs mean nothing.  ``trace`` names operations whose accesses, one by one, are kept in
+    ``result.trace`` (of programs of one strand).
 
     Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
     where hardware fuses it.  Matrix instructions round once, from float64.
@@ -70,7 +73,9 @@ def simulate(
     if program.target.kind == "cpu":
         notes.append("a CPU has no shared memory banks or sectors: bytes alone are counted")
     per_chunk = _chunk_size(program, translation)
+    traced, found = frozenset(trace), list[TracedAccess]()
     while True:
+        found.clear()
         arrays = {parameter.name: _array(parameter, arguments) for parameter in program.parameters}
         unknown = sorted(set(arguments) - set(arrays))
         if unknown:
@@ -88,6 +93,7 @@ def simulate(
                 check=check,
                 exact=bool(placements) or record,
                 repeats=repeats or {},
+                traced=(traced, found),
             )
             break
         except SplitBlocksError:
@@ -96,7 +102,9 @@ def simulate(
     if placements and recording is not None:
         others = [c for c in counts if c.space != "shared" or c.buffer not in placements]
         counts = merge_counts([*others, *(c for c in recording.counts(placements) if c.buffer in placements)])
-    return SimulationResult(outputs, counts, work, tuple(chosen), tuple(notes), recording if record else None)
+    return SimulationResult(
+        outputs, counts, work, tuple(chosen), tuple(notes), recording if record else None, tuple(found)
+    )
 
 
 def _run(
@@ -110,6 +118,7 @@ def _run(
     check: bool,
     exact: bool,
     repeats: Mapping[str, Repeat],
+    traced: tuple[frozenset[int], list[TracedAccess]],
 ) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
     if translation.strands:
         return _run_clusters(program, translation, blocks, arrays, count=count, check=check, exact=exact)
@@ -120,8 +129,9 @@ def _run(
     for start in range(0, len(blocks), per_chunk):
         chunk = blocks[start : start + per_chunk]
         machine = Machine(program, translation, chunk, arrays, count=count, check=check, exact=exact)
-        machine.repeats = repeats
+        machine.repeats, machine.traced = repeats, traced[0]
         regions = machine.run()
+        traced[1].extend(machine.trace)
         if count:
             found = counting.counts(machine)
             counts = merge_counts([*counts, *(one for _, one in found)])

@@ -118,6 +118,15 @@ class SiteCounts:
         self.masked[key] = self.masked.get(key, 0) + 1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedAccess:
+    """One executed access: byte addresses in its memory of ``lanes`` (None: of all)."""
+
+    site: Site
+    lanes: Any
+    addresses: Any
+
+
 def relative(addresses: Any) -> Any:
     """Addresses less a multiple of ``PATTERN_BYTES``: those of all that cost the same are equal."""
     somewhere = addresses != NOWHERE
@@ -161,7 +170,15 @@ def prepare(machine: Machine, site: Site, base: Any, lanes: Any) -> tuple[Any, A
             race(at)
         return at
 
-    return flat, full, enter
+    if site.operation not in machine.traced:
+        return flat, full, enter
+
+    def traced(offset: int) -> int:
+        at = enter(offset)
+        machine.trace.append(TracedAccess(site, lanes, (full + at) * place.itemsize))
+        return at
+
+    return flat, full, traced
 
 
 def make_site(machine: Machine, site: Site, base: Any, lanes: Any = None) -> Callable[..., Any]:

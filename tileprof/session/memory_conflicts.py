@@ -102,8 +102,9 @@ class MemoryConflicts:
         )
 
     def __str__(self) -> str:
+        advice = [f"  {suggestion.text}\n    {suggestion.proof}" for suggestion in self.suggestions]
         if not self.entries:
-            return f"{self.kernel}: no shared-memory accesses were counted"
+            return "\n".join([f"{self.kernel}: no shared-memory accesses were counted", *advice])
         rows = [list(_COLUMNS)]
         for entry in self.entries:
             cells = [_cell(getattr(entry, name)) for name in _COLUMNS]
@@ -121,7 +122,6 @@ class MemoryConflicts:
             lines.append("  ".join(cells).rstrip())
         word = "LDS cycles" if self.target.startswith("hip") else "transactions"
         verdict = f"{self.total:,} extra {word} a launch" if self.total else "no conflicts"
-        advice = [f"  {suggestion.text}\n    {suggestion.proof}" for suggestion in self.suggestions]
         return "\n".join([f"{self.kernel} on {self.target}: {verdict}", *lines, *advice])
 
     __repr__ = __str__

@@ -95,11 +95,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A change to one shared tile that removes bank conflicts, as the compiler found it by counting again.
+    """A change to one shared tile that removes bank conflicts, or to a nest whose global accesses waste sectors, as the compiler
+    found it by counting again.
 
-    ``kind`` is ``padding`` or ``swizzle``; ``text`` says what to write and what it costs, ``proof`` what else was tried.
-    Conflicts are a launch's, of accesses whose rule is known; ``extra_bytes`` shared memory a block.  ``sample`` is the request of
-    a warp that costs most: ``operation``, ``access``, ``width_bits``, ``lanes``, and their byte offsets ``before`` and ``after``.
+    ``kind`` is ``padding`` or ``swizzle`` of a tile, ``order`` or ``staging`` of a nest; ``text`` says what to write and what it
+    costs, ``proof`` what else was tried.  Conflicts are a launch's, of accesses whose rule is known (of nests: sectors beyond the
+    least); ``extra_bytes`` shared memory a block.  ``sample`` is the request of a warp that costs most: ``operation``, ``access``,
+    ``width_bits``, ``lanes``, and their byte offsets ``before`` and ``after``.
     """
 
     buffer: str

@@ -44,8 +44,27 @@ class Measured:
         return names[int(unpack(self.content["family"], -1)[request])]
 
 
+def predicted_atomic(kind: str, at: Measured) -> Ints:
+    """The same of atomics: ``reds`` on shared memory, ``redl`` the loads of their loops, ``redp`` adding ones, ``redg`` global."""
+    where, name = kind.split("_")
+    width = 64 if name.endswith("64") else 32
+    result = np.full((len(at.target), 4), -1)
+    if where == "redg":
+        sectors = global_sectors(at.source, "atomic", width, mask=at.active)
+        result[:, 2], result[:, 3] = sectors.per_request, sectors.per_request_ideal
+        return result
+    native = {"redp": "atomic_increment", "redl": "atomic_loop_load"}
+    access = native.get(where, "atomic" if name in ("add32", "max32") else "atomic_loop")
+    passes = bank_conflicts(at.target, access, width, mask=at.active)
+    assert passes.rule == "known"
+    result[:, 0], result[:, 1] = passes.per_request, passes.per_request_ideal
+    return result
+
+
 def predicted(kind: str, at: Measured) -> Ints:
     """What the rules say, in the order of the file's counts."""
+    if kind.startswith("red"):
+        return predicted_atomic(kind, at)
     name = kind.rstrip("zsub")
     operation, width = name.rstrip("0123456789"), 8 * int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
     result = np.full((len(at.target), 4), -1)
@@ -90,7 +109,10 @@ def test_all_instructions_are_there() -> None:
     copies |= {f"ca{width}{form}" for width in (4, 8, 16) for form in ("", "z", "s", "su")}
     plain = {f"{operation}{width}" for operation in ("lds", "sts", "ldg", "stg") for width in (1, 2, 4, 8, 16)}
     matrices = {f"{operation}{count}" for operation in ("ldsm", "stsm") for count in (1, 2, 4)}
-    assert set(KINDS) == copies | plain | matrices | {"lds16b"}
+    loops = {"add64", "addf32", "addf64", "addf16x2", "addbf16x2"}
+    atomics = {f"{where}_{name}" for where in ("reds", "redg") for name in loops | {"add32", "max32"}}
+    atomics |= {f"redl_{name}" for name in loops} | {"redp_add32"}
+    assert set(KINDS) == copies | plain | matrices | atomics | {"lds16b"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

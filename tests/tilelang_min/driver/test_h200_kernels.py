@@ -1,8 +1,8 @@
 """Many whole kernels, counted by the simulator and by an H200: every operation's transactions and sectors are equal.
 
 The kernels are those of ``benchmarks/h200_kernel_zoo.py``; ``benchmarks/h200_kernels.py`` makes the file of measured values.
-Where the CUDA compiler executes fewer loads than the thread program has, and why, is said in ``FEWER_LOADS``: there, and only
-there, less was measured.
+Where the GPU executes other accesses than the thread program has, and why, is said in ``OTHERS``: there, and only there, the
+counts differ.
 """
 
 from __future__ import annotations
@@ -19,23 +19,30 @@ import pytest
 
 from tilelang_min.driver.build import thread_program
 from tilelang_min.targets import resolve
+from tilelang_min.transform.hopper import HopperOptions
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORD: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "nvidia" / "h200_kernels.json").read_text())
 MEASURED: dict[str, dict[str, Any]] = RECORD["kernels"]
 
-FEWER_LOADS = {
-    r"gemm-[nt]t-pad[08]-f32": ("5/load", "loads of neighbouring elements are joined into wider ones"),
-    r"broadcast(-ragged|-odd)?-f(16|32)": (
-        "1/load",
-        "an element that several elements of the nest read is loaded once",
+EDGE = "what is not stored at an edge is not loaded"
+OTHERS = {
+    r"copy-through-(ragged|odd)-f16|copy-through-ragged-f32": (("2/load",), EDGE),
+    r"transpose-read-ragged-f(16|32)": (("2/load",), EDGE),
+    r"shared-broadcast-odd-f(16|32)": (("3/load",), EDGE),
+    r"reduce-column_sums-ragged-f16": (("4/load",), EDGE),
+    r"stencil-f(16|32)": (("2/load",), "loads of neighbouring points are joined into wider ones"),
+    r"histogram-(16|64|1000)-(f32|float64)": (
+        ("2/atomic", "2/load"),
+        "loops that other warps disturb take more rounds",
     ),
-    r"shared-broadcast(-odd)?-f(16|32)": ("3/load", "an element that several elements of the nest read is loaded once"),
-    r"shared-stride(2|4|8|32)-f(16|32)": ("2/load", "an element that several elements of the nest read is loaded once"),
-    r"softmax-pad[01]-f(16|32)": ("7/load", "an element just stored is not loaded again"),
-    r"copy-through-(ragged|odd)-f16|copy-through-ragged-f32": ("2/load", "what is not stored at an edge is not loaded"),
+    r"histogram-ragged-(f32|float64)": (
+        ("2/atomic", "2/load"),
+        "loops that other warps disturb; loads under two predicates",
+    ),
+    r"histogram-ragged-int32": (("2/load",), "what a predicate guards is loaded under two"),
 }
-"""Kernels (as patterns) -> the access that executes fewer loads than the thread program has, and why."""
+"""Kernels (as patterns) -> accesses of which an H200 executes others than the thread program has, and why."""
 
 
 def module(name: str) -> ModuleType:
@@ -70,15 +77,20 @@ def test_every_kernel_was_measured() -> None:
     assert all(place.endswith("cp_async_bypass") for place in misread)
 
 
+def test_differences_are_few_and_named() -> None:
+    named = {name for pattern in OTHERS for name in MEASURED if re.fullmatch(pattern, name)}
+    assert len(named) <= 20
+    assert len(MEASURED) - len(named) >= 190
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_simulated_counts_equal_measured_ones(name: str, script: ModuleType) -> None:
-    *_, program = thread_program(KERNELS[name], resolve("cuda:sm_90a"))
+    *_, program = thread_program(KERNELS[name], resolve("cuda:sm_90a"), hopper=HopperOptions.of(False))
     counted = script.simulated(program)
     entry = MEASURED[name]
     measured = {place: dict(zip(RECORD["metrics"], values, strict=True)) for place, values in entry["counts"].items()}
-    fewer = [place for pattern, (place, _) in FEWER_LOADS.items() if re.fullmatch(pattern, name)]
-    for place in fewer:
-        here, there = counted.pop(place), measured.pop(place)
-        assert all(there[metric] <= here.get(metric, 0) for metric in there)
-        assert sum(there.values()) < sum(here.values())
+    for pattern, (places, _) in OTHERS.items():
+        for place in places if re.fullmatch(pattern, name) else ():
+            here, there = counted.pop(place), measured.pop(place)
+            assert any(here.get(metric, 0) != value for metric, value in there.items()), "equal: take it off the list"
     assert script.differences(name, measured, counted, entry.get("misread", [])) == []
