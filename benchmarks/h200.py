@@ -33,6 +33,11 @@ TOLERANCE = {"float16": 1e-3, "bfloat16": 6e-3}
 """Largest ||result - reference|| / ||reference||."""
 
 
+ATTENTION = {"batch": 4, "heads": 16, "seq_len": 4096, "dim": 128}
+ATTENTION_TILES = ((128, 128, 2, 256), (192, 64, 3, 384))
+"""block_M, block_N, stages, threads."""
+
+
 def products() -> list[dict[str, Any]]:
     """Rows of the table of matrix products: shape, layouts, type, and the tiles that are tried."""
     rows = [
@@ -75,11 +80,33 @@ def name_of(row: dict[str, Any], tile: tuple[int, ...]) -> str:
     return f"gemm-{row['dtype']}-{row['M']}x{row['N']}x{row['K']}-{layout}-{'x'.join(map(str, tile))}"
 
 
+def compile_attention(out: Path, target: str) -> list[dict[str, Any]]:
+    """Bundles of attention forward, causal and not, and their rows."""
+    import attention
+
+    import tilelang_min as tilelang
+
+    rows = []
+    for causal in (False, True):
+        row = {"group": "attention", "causal": causal, "dtype": "float16", **ATTENTION, "bundles": []}
+        for block_m, block_n, stages, threads in ATTENTION_TILES:
+            keywords = {"block_M": block_m, "block_N": block_n, "num_stages": stages, "threads": threads}
+            function = attention.attention.prim_func(**ATTENTION, causal=causal, dtype="float16", **keywords)
+            name = f"attention-{'causal' if causal else 'full'}-{block_m}x{block_n}x{stages}x{threads}"
+            kernel = tilelang.compile(function, target, options={"fast_math": True})
+            kernel.save(out / f"{name}.tlk")
+            row["bundles"].append(name)
+            print(name, kernel.metadata.registers_per_thread, kernel.metadata.spill_store_bytes, flush=True)
+        rows.append(row)
+    return rows
+
+
 def compile_all(out: Path, target: str, group: str | None) -> int:
     """Bundles of all kernels, and the table that names them."""
     import gemm
 
     out.mkdir(parents=True, exist_ok=True)
+    attention = compile_attention(out, target) if group in (None, "attention") else []
     rows = [row for row in products() if group in (None, row["group"])]
     for row in rows:
         row["bundles"] = []
@@ -96,7 +123,7 @@ def compile_all(out: Path, target: str, group: str | None) -> int:
             kernel.save(out / f"{name}.tlk")
             row["bundles"].append(name)
             print(name, kernel.metadata.registers_per_thread, kernel.metadata.spill_store_bytes, flush=True)
-    (out / "table.json").write_text(json.dumps(rows))
+    (out / "table.json").write_text(json.dumps([*attention, *rows]))
     return 0
 
 
@@ -134,6 +161,47 @@ class Turns:
         return {name: sorted(times) for name, times in known.items()}
 
 
+def product_case(row: dict[str, Any]) -> tuple[tuple[Any, ...], Any, dict[str, Callable[[], Any]]]:
+    """Inputs, the result in float32, and cuBLAS."""
+    import torch
+
+    m, n, k, dtype = row["M"], row["N"], row["K"], getattr(torch, row["dtype"])
+    torch.manual_seed(m + n + k)
+    a = torch.randn((m, k), device="cuda").to(dtype)
+    b = torch.randn((n, k) if row["transpose_B"] else (k, n), device="cuda").to(dtype)
+    right = b.t() if row["transpose_B"] else b
+    library = torch.empty((m, n), dtype=dtype, device="cuda")
+    return (a, b), a.float() @ right.float(), {"cuBLAS": lambda: torch.mm(a, right, out=library)}
+
+
+def attention_case(row: dict[str, Any]) -> tuple[tuple[Any, ...], Any, dict[str, Callable[[], Any]]]:
+    """Inputs, the result in float32, cuDNN and FlashAttention 2 as torch calls them."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    torch.manual_seed(1)
+    shape = (row["batch"], row["seq_len"], row["heads"], row["dim"])
+    inputs = tuple(torch.randn(shape, device="cuda").to(getattr(torch, row["dtype"])) for _ in range(3))
+    q, k, v = (each.transpose(1, 2) for each in inputs)
+    reference = torch.empty(shape, device="cuda")
+    with sdpa_kernel([SDPBackend.MATH]):
+        for number in range(row["batch"]):  # one at a time: the scores of all would need much memory
+            parts = (each[number : number + 1].float() for each in (q, k, v))
+            result = scaled_dot_product_attention(*parts, is_causal=row["causal"])
+            reference[number] = result[0].transpose(0, 1)
+
+    def library(backend: Any) -> Callable[[], Any]:
+        def call() -> Any:
+            with sdpa_kernel([backend]):
+                return scaled_dot_product_attention(q, k, v, is_causal=row["causal"])
+
+        return call
+
+    backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "FlashAttention 2": SDPBackend.FLASH_ATTENTION}
+    return inputs, reference, {name: library(backend) for name, backend in backends.items()}
+
+
 def run(bundles: Path, out: Path) -> int:
     """Check and time every row."""
     import torch
@@ -144,28 +212,20 @@ def run(bundles: Path, out: Path) -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     results, wrong = [], 0
     for row in json.loads((bundles / "table.json").read_text()):
-        m, n, k, dtype = row["M"], row["N"], row["K"], getattr(torch, row["dtype"])
-        torch.manual_seed(m + n + k)
-        a = torch.randn((m, k), device="cuda").to(dtype)
-        b = torch.randn((n, k) if row["transpose_B"] else (k, n), device="cuda").to(dtype)
-        right = b.t() if row["transpose_B"] else b
-        reference = a.float() @ right.float()
-        functions: dict[str, Callable[[], Any]] = {}
-        library = torch.empty((m, n), dtype=dtype, device="cuda")
-        functions["cuBLAS"] = lambda a=a, right=right, library=library: torch.mm(a, right, out=library)
-        errors = {}
+        case = attention_case if row["group"] == "attention" else product_case
+        inputs, reference, functions = case(row)
+        libraries, errors = list(functions), {}
         for name in row["bundles"]:
             kernel = tilelang.load(bundles / f"{name}.tlk")
-            c = torch.full((m, n), float("nan"), dtype=dtype, device="cuda")
-            kernel(a, b, c)
-            errors[name] = float((c.float() - reference).norm() / reference.norm())
+            made = torch.full(reference.shape, float("nan"), dtype=inputs[0].dtype, device="cuda")
+            kernel(*inputs, made)
+            errors[name] = float((made.float() - reference).norm() / reference.norm())
             if errors[name] <= TOLERANCE[row["dtype"]]:
-                functions[name] = lambda kernel=kernel, a=a, b=b, c=c: kernel(a, b, c)
+                functions[name] = lambda kernel=kernel, inputs=inputs, made=made: kernel(*inputs, made)
             else:  # NaN too
                 wrong += 1
                 print(f"WRONG {name}: {errors[name]}")
-        times = turns.measure(functions)
-        results.append(entry(row, times, errors))
+        results.append(entry(row, libraries, turns.measure(functions), errors))
         print(line(results[-1]), flush=True)
     summary = summarise(results)
     out.mkdir(parents=True, exist_ok=True)
@@ -175,6 +235,7 @@ def run(bundles: Path, out: Path) -> int:
         "driver": tilelang_driver(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
         "method": (__doc__ or "").split("Method: ", 1)[1].split("\n``RESULTS", 1)[0],
         "summary": summary,
         "rows": results,
@@ -194,37 +255,46 @@ def tilelang_driver() -> str:
     return device_info().driver_version
 
 
-def entry(row: dict[str, Any], times: dict[str, list[float]], errors: dict[str, float]) -> dict[str, Any]:
-    """One row of the results: quartiles of all, and the best kernel."""
+def entry(
+    row: dict[str, Any], libraries: list[str], times: dict[str, list[float]], errors: dict[str, float]
+) -> dict[str, Any]:
+    """One row of the results: quartiles of all, and the best kernel beside each library, the first of which counts."""
     quartiles = {
         name: [round(value, 2) for value in statistics.quantiles(values, n=4)] for name, values in times.items()
     }
-    kernels = [name for name in times if name != "cuBLAS"]
+    kernels = [name for name in times if name not in libraries]
     best = min(kernels, key=lambda name: quartiles[name][1], default=None)
-    keys = ("group", "M", "N", "K", "dtype", "transpose_B")
+    ratios = {} if best is None else {name: round(quartiles[name][1] / quartiles[best][1], 4) for name in libraries}
     return {
-        **{key: row[key] for key in keys},
+        **{key: value for key, value in row.items() if key not in ("tiles", "bundles")},
         "quartiles_us": quartiles,
         "rounds": len(next(iter(times.values()))),
         "errors": errors,
         "best": best,
-        "ratio": None if best is None else round(quartiles["cuBLAS"][1] / quartiles[best][1], 4),
+        "ratios": ratios,
+        "ratio": ratios.get(libraries[0]),
     }
 
 
 def line(result: dict[str, Any]) -> str:
     """A row for people."""
-    work = 2 * result["M"] * result["N"] * result["K"] / 1e6
-    shape = f"{result['M']}x{result['N']}x{result['K']} {'NT' if result['transpose_B'] else 'NN'} {result['dtype']}"
-    library = result["quartiles_us"]["cuBLAS"][1]
+    if result["group"] == "attention":
+        work = 4 * result["batch"] * result["heads"] * result["seq_len"] ** 2 * result["dim"] / 1e6
+        work /= 2 if result["causal"] else 1
+        shape = f"attention {'causal' if result['causal'] else 'full'} {result['dtype']}"
+    else:
+        work = 2 * result["M"] * result["N"] * result["K"] / 1e6
+        layout = "NT" if result["transpose_B"] else "NN"
+        shape = f"{result['M']}x{result['N']}x{result['K']} {layout} {result['dtype']}"
     if result["best"] is None:
         return f"{shape:36} no kernel is right"
-    own = result["quartiles_us"][result["best"]][1]
-    tile = result["best"].rsplit("-", 1)[1]
-    return (
-        f"{shape:36} cuBLAS {library:8.1f} us {work / library:5.0f} TFLOP/s   own {own:8.1f} us {work / own:5.0f} TFLOP/s  "
-        f"ratio {result['ratio']:.3f}  {tile}"
-    )
+    shown = []
+    for name in (*result["ratios"], result["best"]):
+        median = result["quartiles_us"][name][1]
+        label = name if name in result["ratios"] else f"own {name.rsplit('-', 1)[1]}"
+        ratio = f" ({result['ratios'][name]:.3f})" if name in result["ratios"] else ""
+        shown.append(f"{label} {median:.1f} us {work / median:.0f} TFLOP/s{ratio}")
+    return f"{shape:36} {', '.join(shown)}"
 
 
 def summarise(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -135,8 +135,15 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
     plan.cluster = 2 if best[0] else 1
     if program.panel is not None or best[0] or (in_column and in_row):
         plan.panel = (best[2], best[3])
+    # Other work than products leaves less to overlap between tiles, and units that take the next block when they are free
+    # do better than a fixed share, the more so where blocks differ in length.
+    products = all(
+        isinstance(item, Copy) or (isinstance(item, Gemm) and item.operation in plan.gemms)
+        for loop in loops
+        for item in loop.body
+    )
     alone = _resident(program, loops, plan, target) == 1
-    plan.persistent = options.persistent and alone and prod(program.grid) > units
+    plan.persistent = options.persistent and alone and products and prod(program.grid) > units
 
 
 def _resident(program: TileProgram, loops: list[Loop], plan: HopperPlan, target: Target) -> int:
