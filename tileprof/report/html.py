@@ -28,6 +28,7 @@ from tileprof.report import cases_view, findings_view, flame_view, numbers, over
 from tileprof.report.cells import ProvenanceTable
 from tileprof.report.code_view import code_data
 from tileprof.report.conflict_view import conflict_targets
+from tileprof.report.counters_view import counter_targets
 from tileprof.report.roofline_axes import LEVEL_WORDS
 from tileprof.report.source_view import source_files
 from tileprof.report.text import breakable, shorten
@@ -87,6 +88,7 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "comparing": False,
         "flame_modes": [mode for mode in MODES if any(mode in tree.modes for tree in trees)],
         "conflicts": conflict_targets(run, labels, provenances),
+        "counters": counter_targets(run, labels, provenances),
         "variants": variant_tables(run, labels, provenances),
         "sources": sources,
         "code_cases": [

@@ -93,8 +93,8 @@ def data_of(page: Page) -> dict[str, Any]:
 def test_sections_stand_in_the_order_of_the_questions(page: Page) -> None:
     ids = [a["id"] for tag, a, _ in page.elements if tag in ("section", "header") and a.get("id")]
     assert ids == [
-        "summary", "findings", "roofline", "flame", "conflicts", "variants", "source", "unmeasured", "provenance",
-        "machine",
+        "summary", "findings", "roofline", "flame", "conflicts", "counters", "variants", "source", "unmeasured",
+        "provenance", "machine",
     ]  # fmt: skip
     links = [a["href"] for tag, a, _ in page.elements if tag == "a" and str(a.get("href", "")).startswith("#")]
     assert [link for link in links if link != "#main"] == [f"#{id}" for id in ids]
