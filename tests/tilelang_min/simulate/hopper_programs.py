@@ -15,6 +15,7 @@ from tilelang_min.program import SharedBuffer, TensorMap, ThreadProgram
 
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group"
+REDUCE = "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.{}.tile.bulk_group"
 BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float8_e4m3fn": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1}
 WORDS = {
     "float16": "f16",
@@ -98,8 +99,8 @@ def box_load(tensor_map: Any, tile: Any, place: Any, coordinates: Sequence[Any],
     return instruction(text, tile.ptr_to([place]), tirx.address_of(tensor_map), *coordinates, barriers.ptr_to([number]))
 
 
-def box_store(tensor_map: Any, tile: Any, place: Any, coordinates: Sequence[Any]) -> Any:
-    text = STORE.format(len(coordinates))
+def box_store(tensor_map: Any, tile: Any, place: Any, coordinates: Sequence[Any], reduction: str = "") -> Any:
+    text = (REDUCE if reduction else STORE).format(len(coordinates), reduction)
     return instruction(text, tirx.address_of(tensor_map), *coordinates, tile.ptr_to([place]))
 
 

@@ -28,8 +28,9 @@ def double_box(
     *,
     missing: str = "",
     offset: int = 0,
+    reduction: str = "",
 ) -> ThreadProgram:
-    """Loads a box, doubles it in place and stores it; ``at`` counts from the outermost dimension."""
+    """Loads a box, doubles it in place and stores it, or reduces it into B; ``at`` counts from the outermost dimension."""
     b = Hopper(128)
     b.parameter("A", "float32", shape)
     b.parameter("B", "float32", shape, "inout")
@@ -54,7 +55,7 @@ def double_box(
         mark(4),
         when(
             tx == 0,
-            box_store(b_map, tile, offset, coordinates),
+            box_store(b_map, tile, offset, coordinates, reduction),
             *skip("commit", instruction(COMMIT)),
             *skip("wait", instruction(WAIT, 0)),
         ),
@@ -100,28 +101,40 @@ def test_boxes_read_zero_outside_and_write_nothing_there(
     assert counts["A", "tma_load"].sectors == len(touched)
 
 
-def test_a_load_may_begin_outside_and_a_store_must_not() -> None:
-    """An H200 refuses such a store as an illegal instruction; loads of halos are common."""
-    shape, box, at = (20, 64), (8, 32), (-3, -8)
-    with pytest.raises(SimulationError, match="bulk store to B starts at the negative coordinate -8"):
-        run(double_box(shape, box, at))
+@pytest.mark.parametrize(("reduction", "function"), [("add", np.add), ("min", np.minimum), ("max", np.maximum)])
+def test_reductions(reduction: str, function: Any) -> None:
+    # The hardware has minima and maxima of integers and 16-bit floats alone; the simulator does not tell types apart.
+    a, before, result = run(double_box((20, 64), (8, 32), (16, 16), reduction=reduction))
+    expected = before.copy()
+    expected[16:, 16:48] = function(before[16:, 16:48], 2 * a[16:, 16:48])
+    np.testing.assert_array_equal(result.outputs["B"], expected)
+
+
+def negative_load() -> ThreadProgram:
+    """The box of A that begins at (-3, -8), as it comes."""
     b = Hopper(128)
-    b.parameter("A", "float32", shape)
-    out = b.parameter("B", "float32", box, "out")
-    a_map = b.tensor_map("A", box, 0)
+    b.parameter("A", "float32", (20, 64))
+    out = b.parameter("B", "float32", (8, 32), "out")
+    a_map = b.tensor_map("A", (8, 32), 0)
     tile, bars = b.tile("tile", "float32", 256), b.tile("barriers", "uint64", 1, 128)
     ok, i, tx = local("ok", 1, "uint32"), var("i"), b.tx
-    program = b.program(
+    return b.program(
         *(mark(1), when(tx == 0, init(bars, 0, 1), fence_init()), SYNC, mark(2)),
-        when(tx == 0, expect(bars, 0, 1024), box_load(a_map, tile, 0, [at[1], at[0]], bars, 0)),
+        when(tx == 0, expect(bars, 0, 1024), box_load(a_map, tile, 0, [-8, -3], bars, 0)),
         await_phase(bars, 0, 0, ok),
         loop(i, 2, store(out, load(tile, i * 128 + tx), i * 128 + tx)),
         locals=[ok],
     )
-    a = np.arange(1, 20 * 64 + 1, dtype=np.float32).reshape(shape)
-    expected = np.zeros(box, np.float32)
+
+
+def test_a_load_may_begin_outside_and_a_store_must_not() -> None:
+    """An H200 refuses such a store as an illegal instruction; loads of halos are common."""
+    with pytest.raises(SimulationError, match="bulk store to B starts at the negative coordinate -8"):
+        run(double_box((20, 64), (8, 32), (-3, -8)))
+    a = np.arange(1, 20 * 64 + 1, dtype=np.float32).reshape(20, 64)
+    expected = np.zeros((8, 32), np.float32)
     expected[3:, 8:] = a[:5, :24]
-    np.testing.assert_array_equal(simulate(program, {"A": a}).outputs["B"], expected)
+    np.testing.assert_array_equal(simulate(negative_load(), {"A": a}).outputs["B"], expected)
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
