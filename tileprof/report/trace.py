@@ -19,6 +19,9 @@ from tileprof.store.records import CaseResult, Run
 CASES, LAUNCHES, BLOCK = 1, 2, 10
 """Thread numbers within a target's process."""
 
+GAP_NS = 10.0
+"""Between launches, so that no rounding makes one end after the next begins, at which readers stumble."""
+
 LAID = "launches are laid end to end: when they began is not measured"
 
 
@@ -44,7 +47,7 @@ def render(run: Run) -> str:
             then = at
             for index, sample in enumerate(samples):
                 events.append(_event(labels[case.id], number, LAUNCHES, then, sample, {"launch": index, "note": LAID}))
-                then += sample
+                then += sample + GAP_NS
             at = then
         events += _blocks(own, number, labels)
     record = {

@@ -123,3 +123,20 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *sides, "-o", str(page)]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["compare", sides[0], str(RECORDED)]) == 2
+
+
+@pytest.mark.parametrize("name", ["</script><script>x</script>", "\u202e" * 40, "x" * 10_000, "a\"\n'b", ""])
+def test_hostile_names_stay_text(name: str) -> None:
+    case = make_case("matmul_tiled", "float16", "sm80", id=name, kernel=name, target_name=name)
+    pairs = pairs_of(make_run(name=name, cases=(case,)), make_run(name=name, cases=(case,)))
+    text = compare_page.render(compare(pairs, name, name), difference_trees(pairs, name), name)
+    assert text.count("<script") == 3
+    assert len(text) < 300_000
+
+
+def test_nothing_and_nonsense_compare() -> None:
+    empty = make_run(cases=())
+    assert compare(pairs_of(empty, empty), "a", "b").outcome == "untimed"
+    odd = timed(float("nan"), float("inf"))
+    assert verdict(odd, timed(100))[0] in ("same", "unclear", "untimed", "slower", "faster")
+    compare_page.render(compare(pairs_of(empty, empty), "a", "b"), difference_trees([], "both"), "0")

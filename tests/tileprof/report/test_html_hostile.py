@@ -166,3 +166,19 @@ def test_highlighting_names_kinds() -> None:
         ("12", "n"),
         ("# why", "c"),
     ]
+
+
+def test_a_case_of_code_that_is_none_and_samples_that_are_none() -> None:
+    code = "\x00\x01</script>\n" + "y" * 10_000 + '\n//## File "x", line 99999999999999999999\n\t.amdgcn_target'
+    sample = {
+        "operation": 5,
+        "access": "ldmatrix",
+        "width_bits": 128,
+        "lanes": [0, 1],
+        "before": [0, 128],
+        "after": [0, 16],
+    }
+    for changed in (sample, {**sample, "lanes": []}, {**sample, "access": "none"}, {**sample, "before": "x"}):
+        suggestion = Suggestion("A", "padding", "t", "p", 1, 0, 1, changed)
+        case = make_case("matmul_tiled", "float16", "sm80", assembly=code, generated=code, suggestions=(suggestion,))
+        Page(render(make_run(cases=(case,))))
