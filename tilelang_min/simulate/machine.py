@@ -308,6 +308,10 @@ class Machine:
         repeat = self.repeats.get(name)
         return range(start, end) if repeat is None else repeated(self, repeat, start, end)
 
+    def fixed_tiles(self) -> frozenset[str]:
+        """Shared tiles whose layout something other than the program's own accesses prescribes."""
+        return frozenset()
+
     # ---- control ------------------------------------------------------------------------------------------------------
 
     def lanes_warp(self) -> Any:

@@ -114,10 +114,14 @@ class RecordedAccess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """All accesses of some blocks to shared tiles, as :func:`~tilelang_min.simulate.simulate` records them."""
+    """All accesses of some blocks to shared tiles, as :func:`~tilelang_min.simulate.simulate` records them.
+
+    ``fixed`` tiles are besides read or written by units that prescribe where elements lie (bulk copies, warp group products).
+    """
 
     program: ThreadProgram
     accesses: tuple[RecordedAccess, ...]
+    fixed: frozenset[str] = frozenset()
 
     @property
     def tiles(self) -> dict[str, SharedBuffer]:
@@ -128,13 +132,18 @@ class Recording:
         """Counts of every access, or of those to the tile ``only``; tiles that ``placements`` names are placed so.
 
         A tile keeps the bank its first byte is in.  Raises PlacementError where an access would be misaligned or would run
-        over the end of a row, and for a tile that the program does not have.
+        over the end of a row, for a ``fixed`` tile, and for a tile that the program does not have.
         """
         tiles, chosen = self.tiles, placements or {}
         for name in chosen:
             if name not in tiles:
                 raise PlacementError(
                     f"{self.program.name} has no shared tile {name!r}", remedy=f"it has: {', '.join(tiles) or 'none'}"
+                )
+            if name in self.fixed and chosen[name] != Placement():
+                raise PlacementError(
+                    f"bulk copies or wgmma prescribe where the elements of {name} lie",
+                    remedy="another swizzle of theirs is another choice of the compiler, not a placement",
                 )
         placed = [  # all of them before any is counted, which takes longer
             (access, self._placed(access, chosen.get(access.key[1])))
@@ -161,7 +170,8 @@ def merge_recordings(recordings: Iterable[Recording]) -> Recording:
     for recording in parts:
         for access in recording.accesses:
             grouped.setdefault(access.key, []).append(access)
-    return Recording(parts[0].program, tuple(_merged(key, group) for key, group in sorted(grouped.items())))
+    merged = tuple(_merged(key, group) for key, group in sorted(grouped.items()))
+    return Recording(parts[0].program, merged, frozenset().union(*(part.fixed for part in parts)))
 
 
 def record(machine: Machine) -> Recording:
@@ -182,7 +192,8 @@ def record(machine: Machine) -> Recording:
         )
         for pattern, times in patterns(machine, site, counts, exact=True):
             grouped.setdefault(key, []).append(_requests(machine, site, key, pattern, times))
-    return Recording(program, tuple(_merged(key, group) for key, group in sorted(grouped.items())))
+    merged = tuple(_merged(key, group) for key, group in sorted(grouped.items()))
+    return Recording(program, merged, machine.fixed_tiles())
 
 
 def _requests(machine: Machine, site: Site, key: Key, pattern: Addresses, times: int) -> RecordedAccess:

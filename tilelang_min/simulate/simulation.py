@@ -11,7 +11,7 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import narrow
-from tilelang_min.simulate.cluster import Cluster
+from tilelang_min.simulate.cluster import UNPLACED, Cluster
 from tilelang_min.simulate.counting import Counting, executed
 from tilelang_min.simulate.machine import Machine, SplitBlocksError
 from tilelang_min.simulate.placement import Placement
@@ -100,7 +100,12 @@ def simulate(
             per_chunk = 1
     outputs = {p.name: arrays[p.name].reshape(p.shape) for p in program.parameters if p.access != "in"}
     if placements and recording is not None:
-        others = [c for c in counts if c.space != "shared" or c.buffer not in placements]
+        fixed = recording.fixed  # of these only the places they have are possible, and those accesses were not recorded
+        others = [
+            c
+            for c in counts
+            if c.space != "shared" or c.buffer not in placements or (c.buffer in fixed and c.access in UNPLACED)
+        ]
         counts = merge_counts([*others, *(c for c in recording.counts(placements) if c.buffer in placements)])
     return SimulationResult(
         outputs, counts, work, tuple(chosen), tuple(notes), recording if record else None, tuple(found)
@@ -164,7 +169,7 @@ def _run_clusters(
                 continue
             if count:
                 found = counting.counts(strand)
-                more = [*(one for _, one in found), *strand.copies.counts, *strand.products.access_counts()]
+                more = [*(one for _, one in found), *strand.async_counts()]
                 parts = merge_counts([*parts, *more])
                 work = merge_executed([work, *executed(strand, regions, found)])
             if exact:

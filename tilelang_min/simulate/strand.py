@@ -14,6 +14,7 @@ from tilelang_min.simulate.bulk import BulkCopies
 from tilelang_min.simulate.clocks import StrandRaces
 from tilelang_min.simulate.machine import Machine
 from tilelang_min.simulate.mbarriers import Mbarrier
+from tilelang_min.simulate.result import AccessCount
 from tilelang_min.simulate.sites import make_site
 from tilelang_min.simulate.stmatrix import make_stmatrix
 from tilelang_min.simulate.waits import Wait
@@ -75,6 +76,14 @@ class Strand(Machine):
     def finish(self) -> None:
         """Checks what must not be left undone at the end."""
         self.copies.finish()
+
+    def async_counts(self) -> list[AccessCount]:
+        """Accesses of bulk copies and warp group products."""
+        return [*self.copies.counts, *self.products.access_counts()]
+
+    def fixed_tiles(self) -> frozenset[str]:
+        """Tiles that those access."""
+        return frozenset(count.buffer for count in self.async_counts() if count.space == "shared")
 
     def thread(self, lane: int) -> str:
         """A lane as shown in messages."""

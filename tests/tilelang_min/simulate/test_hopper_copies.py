@@ -10,10 +10,10 @@ from hopper_programs import Hopper, await_phase, box_load, box_store, expect, fe
 from thread_programs import f32, instruction, load, local, loop, mark, store, var, when
 from tvm import tirx
 
-from tilelang_min.errors import SimulationError
+from tilelang_min.errors import PlacementError, SimulationError
 from tilelang_min.program import TensorMap, ThreadProgram
 from tilelang_min.program.tensor_maps import tensor_map_problem
-from tilelang_min.simulate import simulate
+from tilelang_min.simulate import Placement, simulate
 
 SYNC = tirx.Evaluate(tirx.call_intrin("int32", "tirx.tvm_storage_sync", "shared"))
 COMMIT = "cp.async.bulk.commit_group"
@@ -248,3 +248,12 @@ def test_cp_async_beside_bulk_stores(missing: str) -> None:
         return
     with pytest.raises(SimulationError, match=message):
         simulate(program, given)
+
+
+def test_tiles_of_bulk_copies_lie_where_those_put_them() -> None:
+    program = double_box((32, 32), (32, 32), (0, 0))
+    given = {"A": np.ones((32, 32), np.float32), "B": np.zeros((32, 32), np.float32)}
+    plain = simulate(program, given)
+    assert simulate(program, given, placements={"tile": Placement()}).counts == plain.counts
+    with pytest.raises(PlacementError, match="bulk copies or wgmma prescribe where the elements of tile lie"):
+        simulate(program, given, placements={"tile": Placement(padding=4)})
