@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tileprof.collect import ncu
+from tileprof.collect import ncu, nsys, perf, rocprofv3
+from tileprof.collect.tool import Availability
 from tileprof.plan.machine import Machine, installed, probe
 
 OK, MISSING, LIMITED = "ok", "missing", "limited"
@@ -97,12 +96,8 @@ def _nvidia(machine: Machine) -> Iterator[Finding]:
             detail = "no driver: kernels are compiled and simulated, not run"
             yield Finding("NVIDIA", "GPU", MISSING, detail, "use a machine with an NVIDIA GPU and its driver")
     yield _package("NVIDIA", "cuda-bindings", "launching on NVIDIA GPUs", extra="cuda")
-    tool = ncu.available()
-    if tool.usable:
-        yield Finding("NVIDIA", "ncu", OK, f"{tool.version}, {tool.path}: counters per tile operation")
-    else:
-        state = LIMITED if tool.path else MISSING
-        yield Finding("NVIDIA", "ncu", state, f"counters per tile operation: {tool.why}", tool.remedy)
+    yield profiler("NVIDIA", "ncu", ncu.available(), "counters per tile operation")
+    yield profiler("NVIDIA", "nsys", nsys.available(), "times and ranges of programs that are not ours")
     yield _package("NVIDIA", "ncu-report", "reading .ncu-rep files", extra="ncu")
 
 
@@ -117,35 +112,19 @@ def _amd(machine: Machine) -> Iterator[Finding]:
     rocm = Path("/opt/rocm/.info/version")
     if rocm.is_file():
         yield Finding("AMD", "ROCm", OK, rocm.read_text(errors="replace").strip())
-    yield _tool(
-        "AMD",
-        "rocprofv3",
-        "counters on AMD GPUs; not used by this version",
-        "install rocprofiler-sdk of ROCm 6.2 or later",
-    )
+    purpose = "counters on AMD GPUs; `tileprof import` reads its results, `tileprof run` does not start it yet"
+    yield profiler("AMD", "rocprofv3", rocprofv3.available(), purpose)
 
 
-def _tool(area: str, name: str, purpose: str, remedy: str) -> Finding:
-    path = shutil.which(name)
-    if path is None:
-        return Finding(area, name, MISSING, purpose, remedy)
-    return Finding(area, name, OK, f"{_version(path)}{path}: {purpose}")
-
-
-def _version(path: str) -> str:
-    """``6.1, `` from what a tool says to --version, or nothing."""
-    try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    found = re.search(r"\d+(\.\d+)+", answer.stdout + answer.stderr)
-    return f"{found[0]}, " if found else ""
+def profiler(area: str, name: str, tool: Availability, purpose: str) -> Finding:
+    """What a profiler's own check found; one that is here and cannot count is limited, not missing."""
+    if tool.usable:
+        return Finding(area, name, OK, ", ".join(filter(None, (tool.version, tool.path))) + f": {purpose}")
+    return Finding(area, name, LIMITED if tool.path else MISSING, f"{purpose}: {tool.why}", tool.remedy)
 
 
 def _counters() -> Iterator[Finding]:
-    yield _tool(
-        "processor", "perf", "counters of processors; not used by this version", "install linux-tools of your kernel"
-    )
+    yield profiler("processor", "perf", perf.available(), "counters of processors")
 
 
 def _extras() -> Iterator[Finding]:

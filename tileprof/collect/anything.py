@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,22 @@ def _is_rocprofv3_table(file: Path) -> bool:
     return kind is not None and (kind != "summary" or header.has("stddev"))
 
 
+def ncu_reports(paths: Iterable[Path]) -> list[Path]:
+    """The reports of Nsight Compute among files and in folders."""
+    found = []
+    for path in paths:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            if file.is_file():
+                with file.open("rb") as stream:
+                    if _is_ncu_report(file, stream.read(len(_NCU_MAGIC))):
+                        found.append(file)
+    return found
+
+
+def _is_ncu_report(path: Path, head: bytes) -> bool:
+    return head.startswith(_NCU_MAGIC) or path.suffix in (".ncu-rep", ".ncu-repz")
+
+
 def _file(path: Path) -> ForeignProfile:
     with path.open("rb") as stream:
         head = stream.read(1 << 16)
@@ -127,7 +143,7 @@ def _file(path: Path) -> ForeignProfile:
         raise ProfileFormatError(
             f"{path} is empty", remedy="the profiler wrote nothing: its own output says why, or it was ended too early"
         )
-    if head.startswith(_NCU_MAGIC) or path.suffix in (".ncu-rep", ".ncu-repz"):
+    if _is_ncu_report(path, head):
         return ncu_foreign.read(path)
     if head.startswith(MAGIC):
         return _database(path)

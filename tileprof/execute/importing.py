@@ -114,27 +114,30 @@ def _cases(profiles: Sequence[tuple[str, ForeignProfile]], options: ImportOption
     """Cases of all profiles with ids of their own, those of bundles first."""
     cases: list[CaseResult] = []
     symbols: set[str] = set()
+    taken: set[str] = set()
+
+    def add(case: CaseResult) -> None:
+        number, id = 2, case.id
+        while id in taken:
+            number, id = number + 1, f"{case.id}#{number}"
+        taken.add(id)
+        cases.append(replace(case, id=id) if id != case.id else case)
+
     for bundle in options.bundles:
-        joined, symbol = _bundle_cases(bundle, options.paths)
-        cases += joined
+        joined, symbol = _bundle_case(bundle, options.paths)
+        add(joined)
         symbols.add(symbol)
     several = len(profiles) > 1
-    taken = {case.id for case in cases}
     for name, profile in profiles:
         own = replace(
             profile, launches=tuple(one for one in profile.launches if not one.symbol or one.symbol not in symbols)
         )
-        found = cases_of(own, name if several else "")
-        for case in found:
-            number, id = 2, case.id
-            while id in taken:
-                number, id = number + 1, f"{case.id}#{number}"
-            taken.add(id)
-            cases.append(replace(case, id=id) if id != case.id else case)
+        for case in cases_of(own, name if several else ""):
+            add(case)
     return cases
 
 
-def _bundle_cases(bundle: Path, paths: Sequence[Path]) -> tuple[list[CaseResult], str]:
+def _bundle_case(bundle: Path, paths: Sequence[Path]) -> tuple[CaseResult, str]:
     """Launches of a bundle's kernel in the reports, joined with its tile operations, and the kernel's symbol."""
     import tilelang_min as tilelang
     from tilelang_min.errors import TileLangError
@@ -146,13 +149,26 @@ def _bundle_cases(bundle: Path, paths: Sequence[Path]) -> tuple[list[CaseResult]
     record = kernel.bundle_record()
     metrics: list[Metric] = list(metadata_metrics(record["metadata"], tilelang.__version__))
     notes: list[str] = []
-    for path in paths:
-        if path.suffix == ".ncu-rep":
-            for joined in join_bundle(ncu_file.read(path), bundle):
-                metrics += joined.metrics
-                notes += [note for note in joined.notes if note not in notes]
-    if not any(metric.provenance.kind == "measured" and metric.provenance.tool == "ncu" for metric in metrics):
-        raise ProfileFormatError(f"no .ncu-rep among the paths profiles the kernel of {bundle}")
+    refusals: list[ProfileFormatError] = []
+    reports = anything.ncu_reports(paths)
+    for path in reports:
+        try:
+            launches = join_bundle(ncu_file.read(path), bundle)
+        except ProfileFormatError as error:  # another report may have the kernel
+            refusals.append(error)
+            continue
+        for joined in launches:
+            metrics += joined.metrics
+            notes += [note for note in joined.notes if note not in notes]
+    if len(refusals) == len(reports):
+        raise (
+            refusals[0]
+            if len(refusals) == 1
+            else ProfileFormatError(
+                f"no report of Nsight Compute among the paths profiles the kernel of {bundle}",
+                remedy="profile the program that launches this bundle: only reports of ncu have values by instruction",
+            )
+        )
     name = record["name"]
     case = CaseResult(
         id=f"{name}@{record['target']}",
@@ -172,7 +188,7 @@ def _bundle_cases(bundle: Path, paths: Sequence[Path]) -> tuple[list[CaseResult]
         metrics=tuple(metrics),
         notes=tuple(notes),
     )
-    return [case], str(record["symbol"])
+    return case, str(record["symbol"])
 
 
 def _ceilings(profiles: Sequence[tuple[str, ForeignProfile]]) -> list[Ceiling]:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 import tileprof.cli.main as main_module
+from tileprof.cli import doctor
 from tileprof.cli.doctor import OK, Finding, abilities, examine
 from tileprof.cli.main import main
+from tileprof.collect.tool import Availability
 from tileprof.errors import MeasurementInvalid, StoreError
 from tileprof.execute.runner import exit_status, parse_executor
 from tileprof.plan.machine import Gpu, Machine
@@ -173,12 +175,23 @@ def test_doctor_names_each_remedy(call: Call) -> None:
     for finding in record["findings"]:
         assert finding["state"] in ("ok", "missing", "limited")
         assert finding["state"] == "ok" or finding["remedy"], finding
-    assert {"Python", "apache-tvm", "nvidia-cuda-nvrtc", "ziglang", "ncu", "rocprofv3", "perf", "torch"} <= {
+    assert {"Python", "apache-tvm", "nvidia-cuda-nvrtc", "ziglang", "ncu", "nsys", "rocprofv3", "perf", "torch"} <= {
         finding["name"] for finding in record["findings"]
     }
     status, out, _ = call("doctor")
     assert "This machine can:" in out
     assert "compile and simulate for CPUs, NVIDIA and AMD GPUs" in out
+
+
+def test_doctor_tells_a_profiler_that_is_here_from_one_that_may_not_count() -> None:
+    found = doctor.profiler("AMD", "rocprofv3", Availability("rocprofv3", True, "/opt/rocprofv3", "1.1.0"), "counters")
+    assert (found.state, found.detail) == (OK, "1.1.0, /opt/rocprofv3: counters")
+    refused = Availability("rocprofv3", False, "/opt/rocprofv3", "1.1.0", "no AMD GPU here", "use a machine with one")
+    found = doctor.profiler("AMD", "rocprofv3", refused, "counters")
+    assert (found.state, found.detail) == (doctor.LIMITED, "counters: no AMD GPU here")
+    assert found.remedy == "use a machine with one"
+    absent = Availability("rocprofv3", False, why="not found", remedy="install it")
+    assert doctor.profiler("AMD", "rocprofv3", absent, "counters").state == doctor.MISSING
 
 
 def test_doctor_on_a_machine_with_a_gpu() -> None:

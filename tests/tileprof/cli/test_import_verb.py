@@ -8,11 +8,15 @@ import sys
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
+import tilelang_min
+from tileprof.analyse.sass_access import opcode
 from tileprof.cli.main import main
+from tileprof.collect import ncu_file
 from tileprof.store.directory import STORE
 from tileprof.store.reader import read_run
 
@@ -189,3 +193,90 @@ def test_import_needs_no_gpu_no_compiler_and_no_torch(profiles: Path, tmp_path: 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip().endswith("0 []")
+
+
+class Loaded:
+    """A kernel as a bundle gives it: the one of the bank-conflict report, which was not ours."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self._record = record
+
+    def bundle_record(self) -> dict[str, Any]:
+        return self._record
+
+    def source(self) -> str:
+        return "// generated"
+
+    def assembly(self) -> str:
+        return ""
+
+
+@pytest.fixture
+def bundle(ncu_sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle of ``conf_kernel<8>``: line 5 of its source stores, line 6 loads, line 7 stores the result."""
+    (profile,) = ncu_file.read(ncu_sample("h200_bank_conflicts_2025.3")).of_symbol("_Z11conf_kernelILi8EEvPKfPfi")
+    of_line = {5: 1, 6: 2, 7: 3}
+    operations = [
+        {"id": number, "kind": kind, "label": f"{kind} {number}", "parent": 0 if number else None, "reads": reads,
+         "writes": writes, "location": {"file": "demo/kernel.py", "line": line, "column": 0, "text": ""}}
+        for number, kind, line, reads, writes in (
+            (0, "kernel", 1, [], []), (1, "copy", 5, ["A"], ["S"]), (2, "parallel", 6, ["S"], []), (3, "copy", 7, [], ["B"]),
+        )
+    ]  # fmt: skip
+    record = {
+        "name": "conflicts", "hash": "0" * 64, "target": "cuda:sm_90a", "symbol": profile.symbol, "grid": [4096, 1, 1],
+        "threads": 256, "shared": [{"name": "S"}], "parameters": [{"name": "A"}, {"name": "B"}], "operations": operations,
+        "sources": {}, "metadata": {"registers_per_thread": 17},
+    }  # fmt: skip
+    rows = [
+        [one.text, opcode(one.text), "other", of_line.get(one.line or 0), one.line, one.offset]
+        for one in profile.instructions
+    ]
+    listing = {"syntax": "sass", "columns": ["text", "opcode", "class", "operation", "line", "offset"], "rows": rows}
+    place = tmp_path / "bundle"
+    place.mkdir()
+    (place / "kernel.json").write_text(json.dumps(record))
+    (place / "listing.json").write_text(json.dumps(listing))
+    monkeypatch.setattr(tilelang_min, "load", lambda path: Loaded(json.loads((path / "kernel.json").read_text())))
+    return place
+
+
+def test_a_kernel_of_a_bundle_is_joined_with_its_operations(ncu_sample: Sample, bundle: Path, tmp_path: Path) -> None:
+    report = tmp_path / "no-suffix"  # told by content
+    shutil.copy(ncu_sample("h200_bank_conflicts_2025.3"), report)
+    directory = tmp_path / "run"
+    assert main(["import", str(report), "--bundle", str(bundle), "-o", str(directory)]) == 0
+    ours, *others = read_run(directory / STORE).cases
+    assert (ours.id, len(ours.operations), len(others)) == ("conflicts@cuda:sm_90a", 4, 4)
+    values = {(m.metric, m.operation, m.provenance.kind): m.value for m in ours.metrics}
+    assert values["shared.transactions", 1, "measured"] == 262_144
+    assert values["shared.transactions", 2, "measured"] == 16_777_216
+    assert values["shared.transactions_ideal", 2, "measured"] == 2_097_152
+    assert values["registers.per_thread", None, "static"] == 17
+    assert not any("conf_kernel<(int)8>" in case.id for case in others)
+    assert ">Counters</a>" in (directory / "index.html").read_text()
+
+
+def test_a_second_report_without_the_kernel_does_no_harm(ncu_sample: Sample, bundle: Path, tmp_path: Path) -> None:
+    paths = [str(ncu_sample(name)) for name in ("gtx1660ti_basic_2022.4", "h200_bank_conflicts_2025.3")]
+    directory = tmp_path / "run"
+    assert main(["import", *paths, "--bundle", str(bundle), "--bundle", str(bundle), "-o", str(directory)]) == 0
+    ids = [case.id for case in read_run(directory / STORE).cases]
+    assert ids[:2] == ["conflicts@cuda:sm_90a", "conflicts@cuda:sm_90a#2"]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_bundle_that_no_report_profiles(
+    ncu_sample: Sample, profiles: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--bundle", str(bundle), "-o", str(tmp_path / "run")]
+    assert main(["import", str(ncu_sample("gtx1660ti_basic_2022.4")), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert "no complete launch of kernel _Z11conf_kernelILi8EEvPKfPfi" in error
+    assert "profile the program that launches this bundle" in error
+    hatchet = next(profiles.rglob("*.hatchet"))
+    assert main(["import", str(hatchet), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert "no report of Nsight Compute among the paths" in error
+    assert "help:" in error
+    assert not (tmp_path / "run").exists()
