@@ -8,12 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tileprof.analyse.diagnosis import diagnose
 from tileprof.analyse.figures import CaseFigures, Figure, case_figures
 from tileprof.report import numbers
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
 
 _STYLES = {"ok": "green", "not_run": "dim", "invalid_measurement": "yellow"}
+MOST_FINDINGS = 3
+"""Findings that are told in the terminal; the report has them all."""
+
 _WIDE = 160  # columns of a console that is no terminal, where nothing should be cut
 
 
@@ -27,10 +31,26 @@ def print_summary(run: Run, directory: Path, console: Console | None = None) -> 
         if case.status in FAILED_STATUSES or case.status == "invalid_measurement":
             console.print(Text(f"{case.id}: {STATUS_WORDS.get(case.status, case.status)}", style="bold red"))
             console.print(Text(f"  {case.reason}".replace("\n", "\n  ")))
+    for line in _findings(run):
+        console.print(line)
     for entry in run.unavailable:
         remedy = f"; {entry.remedy}" if entry.remedy else ""
         console.print(Text(f"not measured on {entry.target}: {entry.what}: {entry.why}{remedy}", style="dim"))
     console.print(Text(str(directory / "index.html")))
+
+
+def _findings(run: Run) -> list[Text]:
+    """The most valuable findings with an estimate, one a rule and line."""
+    lines: dict[tuple[str, str, int | None], Text] = {}
+    for found in diagnose(run):
+        key = (found.rule, found.file, found.line)
+        if found.gain is None or key in lines or len(lines) == MOST_FINDINGS:
+            continue
+        place = f"{found.file}:{found.line}" if found.line is not None else found.case
+        text = Text(f"{found.gain * 100:.0f} % to gain: ", style="yellow")
+        text.append(f"{found.title} ({place}, {found.confidence}): {found.advice}", style="default")
+        lines[key] = text
+    return list(lines.values())
 
 
 def _table(run: Run) -> Table:

@@ -113,6 +113,12 @@ _SINGLES = (
     MetricInfo("clock.memory_hz", "Hz", "mean clock of device memory during the launch"),
     MetricInfo("device.power", "W", "mean power of the device while the case was timed"),
     MetricInfo("device.temperature", "°C", "temperature of the device when the timing ended"),
+    MetricInfo(
+        "cycles.begin", "cycles", "when an operation of one block began, from the block's start (instrumented build)"
+    ),
+    MetricInfo(
+        "cycles.end", "cycles", "when an operation of one block ended, from the block's start (instrumented build)"
+    ),
     MetricInfo("cycles.elapsed", "cycles", "cycles of the units' clock from first to last work of the launch", "lower"),
     MetricInfo("dram.read_bytes", "bytes", "bytes read from device memory", "lower"),
     MetricInfo("dram.write_bytes", "bytes", "bytes written to device memory", "lower"),

@@ -29,9 +29,11 @@ from tileprof.report.cells import ProvenanceTable
 from tileprof.report.code_view import code_data
 from tileprof.report.conflict_view import conflict_targets
 from tileprof.report.counters_view import counter_targets
+from tileprof.report.global_view import global_targets
 from tileprof.report.roofline_axes import LEVEL_WORDS
 from tileprof.report.source_view import source_files
 from tileprof.report.text import breakable, shorten
+from tileprof.report.timeline_view import timeline_figures
 from tileprof.report.variants_view import variant_tables
 from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
@@ -89,6 +91,8 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "flame_modes": [mode for mode in MODES if any(mode in tree.modes for tree in trees)],
         "conflicts": conflict_targets(run, labels, provenances),
         "counters": counter_targets(run, labels, provenances),
+        "globals": global_targets(run, labels, provenances),
+        "timelines": timeline_figures(run, labels),
         "variants": variant_tables(run, labels, provenances),
         "sources": sources,
         "code_cases": [
