@@ -25,6 +25,8 @@ from tilelang_min.program.tensor_maps import MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target
 from tilelang_min.targets.wgmma import ROWS
 
+SHARED_GRANULE = 128
+"""Every tile takes whole rows of banks."""
 _MOST_COPIES = 2
 _WIDTHS = (128, 64, 32)
 
@@ -100,7 +102,8 @@ def _tile(
 ) -> Buffer | None:
     """A tile of two copies for every warp group, or one where no more fit; None where none does."""
     size = dtype_bytes(tensor.dtype)
-    used = sum(_bytes(program, layouts, tile) for tile in (*program.buffers, *others) if tile.scope == "shared")
+    alignment = SharedLayout.panels((ROWS, width // size), size, width).alignment
+    used = _up(_used(program, layouts, others), alignment)
     groups = layout.groups_of_warps[0] * layout.groups_of_warps[1]
     for copies in range(_MOST_COPIES, 0, -1):
         shape = (groups * copies * ROWS, width // size)
@@ -116,8 +119,16 @@ def _tile(
     return None
 
 
-def _bytes(program: TileProgram, layouts: Layouts, tile: Buffer) -> int:
-    """Bytes of a tile with all its stages, and what alignment can cost."""
-    size = dtype_bytes(tile.dtype)
-    layout = layouts.shared.get(tile.name) or SharedLayout.plain(tile.shape, size)
-    return -(-layout.pitch * program.stages.get(tile.name, 1) * size // 128) * 128
+def _used(program: TileProgram, layouts: Layouts, others: list[Buffer]) -> int:
+    """Bytes of all tiles with their stages, each where its layout may start."""
+    end = 0
+    for tile in (each for each in (*program.buffers, *others) if each.scope == "shared"):
+        size = dtype_bytes(tile.dtype)
+        layout = layouts.shared.get(tile.name) or SharedLayout.plain(tile.shape, size)
+        held = (layout.pitch * (program.stages.get(tile.name, 1) - 1) + layout.elements) * size
+        end = _up(end, layout.alignment) + _up(held, SHARED_GRANULE)
+    return end
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
