@@ -28,6 +28,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
 TARGETS = ("cuda:sm_80", "hip:gfx942")
 TILES = ((64, 64, 32), (128, 64, 32), (128, 128, 32), (128, 128, 64), (256, 128, 32), (256, 256, 32), (256, 256, 64))
 ITERATIONS = 32
+LENGTHS = (32, 320, 3200)
+"""Iterations of the reduction: those that behave alike are counted once."""
 GRIDS = ((1, 1), (10, 10), (100, 100), (1000, 1000))
 """Blocks along x and y; the last are ragged, so that there are four classes."""
 
@@ -71,6 +73,23 @@ def tile_row(target: str, tile: tuple[int, int, int], repeats: int) -> dict[str,
         "first_s": first - lowered,
         "again_s": again,
     }
+
+
+def length_row(target: str, iterations: int, repeats: int) -> dict[str, Any]:
+    """One block of a product with a long reduction."""
+    import matmul
+
+    from tilelang_min.driver.analysis import analyse_program
+    from tilelang_min.driver.build import thread_program
+    from tilelang_min.targets import resolve
+
+    options = {"block_M": 128, "block_N": 128, "block_K": 32, "threads": 256, "num_stages": 2}
+    program = thread_program(matmul.padded.prim_func(128, 128, 32 * iterations, **options), resolve(target))[2]
+    start = time.perf_counter()
+    analyse_program(program)
+    first = time.perf_counter() - start
+    again = seconds(lambda: analyse_program(program), repeats)
+    return {"target": target, "iterations": iterations, "first_s": first, "again_s": again}
 
 
 def grid_row(target: str, grid: tuple[int, int], repeats: int) -> dict[str, Any]:
@@ -135,6 +154,13 @@ def main() -> int:
             tiles.append(row)
             times = " ".join(f"{row[key]:7.3f}s" for key in ("lower_s", "first_s", "again_s"))
             print(f"{target:12} {row['tile']:>11} {row['threads']:7} {times}", flush=True)
+    lengths = []
+    print(f"{'target':12} {'iterations':>10} {'first':>8} {'again':>8}")
+    for target in TARGETS:
+        for iterations in LENGTHS:
+            row = length_row(target, iterations, arguments.repeats)
+            lengths.append(row)
+            print(f"{target:12} {iterations:10,} {row['first_s']:7.3f}s {row['again_s']:7.3f}s", flush=True)
     grids = []
     print(f"{'target':12} {'blocks':>9} {'classes':>7} {'finding':>8} {'block':>8} {'launch':>8} ratio")
     for target in TARGETS:
@@ -145,7 +171,7 @@ def main() -> int:
             print(f"{target:12} {row['blocks']:9,} {row['classes']:7} {times} {row['ratio']:5.2f}", flush=True)
     if arguments.json:
         facts = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        arguments.json.write_text(json.dumps({**facts, "tiles": tiles, "grids": grids}, indent=1))
+        arguments.json.write_text(json.dumps({**facts, "tiles": tiles, "lengths": lengths, "grids": grids}, indent=1))
     return 0
 
 

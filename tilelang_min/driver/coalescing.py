@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_min.access import bank_conflicts, global_sectors
-from tilelang_min.driver.suggestions import AccessChange, Suggestion, random_or_zero
+from tilelang_min.driver.suggestions import AccessChange, Suggestion, zeros_by_name
 from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.program import ThreadProgram, TileOperation
 from tilelang_min.simulate import AccessCount, simulate
@@ -63,7 +63,7 @@ def coalescing(
     from tilelang_min.analysis.blocks import block_classes
 
     item = max(block_classes(program), key=lambda one: one.count)
-    values = random_or_zero(program)
+    values = zeros_by_name(program)
     result = simulate(
         program, values, blocks=[item.representative], check=False, trace=[operation.id for operation in chosen]
     )

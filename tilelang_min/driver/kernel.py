@@ -358,6 +358,13 @@ def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[
     return tuple(made)
 
 
+def zero_arguments(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
+    """Arrays of zeros, which cost nothing until somebody writes them."""
+    import numpy as np
+
+    return tuple(np.zeros(parameter.shape, numpy_dtype(parameter.dtype)) for parameter in parameters)
+
+
 def load(path: str | os.PathLike[str]) -> Kernel:
     """The kernel in a bundle that :meth:`Kernel.save` wrote.  Needs no compiler."""
     return Kernel(load_bundle(path))

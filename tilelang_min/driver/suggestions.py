@@ -189,7 +189,7 @@ def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
     return merge_recordings(parts)
 
 
-def random_or_zero(program: ThreadProgram) -> dict[str, Any]:
+def zeros_by_name(program: ThreadProgram) -> dict[str, Any]:
     """Arguments of zeros by name: addresses hardly ever depend on data, and untouched zeros cost nothing."""
     arrays = _zeros(program.parameters)
     return {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
