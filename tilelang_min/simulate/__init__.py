@@ -6,8 +6,8 @@ Python function once, ``machine`` runs that function for some blocks at once wit
 shared tiles in other places (``placement``).
 
 Where threads wait for one another (``hopper`` has the instructions, ``roles`` says who runs together) a ``cluster`` runs each
-``strand`` as a machine of its own, with ``mbarriers``, ``bulk`` copies, ``wgmma``, ``stmatrix``, and ``clocks`` in the place of
-``races``.
+``strand`` as a machine of its own, with ``mbarriers``, ``bulk`` copies, ``wgmma`` (``warpgroup``), ``stmatrix``, and ``clocks`` in
+the place of ``races``.
 """
 
 from tilelang_min.simulate.placement import SWIZZLES, Placement, Tile

@@ -11,7 +11,7 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.simulate.instructions import MATRICES, Instructions
 from tilelang_min.simulate.tree import Buffer, Expression, Statement
 from tilelang_min.simulate.values import Array, Linear, Uniform, Value
-from tilelang_min.simulate.wgmma import Product
+from tilelang_min.simulate.warpgroup import Product
 
 SIGNS = (1, -1)
 

@@ -11,7 +11,7 @@ from hopper_programs import single_product
 from tilelang_min.errors import SimulationError
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import simulate
-from tilelang_min.simulate.wgmma import Descriptor, Product
+from tilelang_min.simulate.warpgroup import Descriptor, Product
 from tilelang_min.targets import resolve
 
 rng = np.random.default_rng(11)
