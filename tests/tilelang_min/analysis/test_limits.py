@@ -34,10 +34,11 @@ def tiles(rows: int, stages: int, threads: int = 128, grid: tuple[int, int] = (1
 
 
 def refused(kernel: Any, target: str, monkeypatch: pytest.MonkeyPatch) -> ResourceError:
-    """The error, raised without a code generator being asked."""
+    """The error, raised without a code generator being asked for code."""
     from tilelang_min.driver import build
 
-    monkeypatch.setattr(build, "import_module", lambda name: pytest.fail(f"{name} was asked"))
+    for name in build._GENERATORS.values():
+        monkeypatch.setattr(f"{name}.generate", lambda *given, name=name, **options: pytest.fail(f"{name} was asked"))
     with pytest.raises(ResourceError) as caught:
         tilelang.compile(kernel, target, cache=False)
     return caught.value

@@ -194,7 +194,7 @@ def products(draw: Any) -> Drawn:
         used *= 2
     else:
         body += _lines(8, loop if form == "plain" else f"for ko in T.serial({steps}):") + whole
-    if epilogue == "clear":  # the sum so far is thrown away
+    if epilogue == "clear" and form != "manual":  # the sum so far is thrown away
         body += _lines(8, copy_a("0"), copy_b("0"), *to_fragments, gemm.replace("policy", "clear_accum=True, policy"))
         used[:] = 0
         used[0] = 1
