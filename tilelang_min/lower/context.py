@@ -225,7 +225,10 @@ class Context:
         return known or SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
 
     def allocate_shared(self) -> None:
-        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit or need its alignment."""
+        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit.
+
+        Where bulk copies may fill them, tiles that need the arena's alignment lie in it too.
+        """
         tiles = [buffer for buffer in self.program.buffers if buffer.scope == "shared"]
         layouts = [self.layout_of(buffer) for buffer in tiles]
         offset = 0
@@ -246,9 +249,8 @@ class Context:
                 )
             self.shared.append(place)
             offset += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
-        dynamic = self.target.kind == "cuda" and (
-            offset > self.target.shared.static_limit or any(layout.alignment > SHARED_ALIGNMENT for layout in layouts)
-        )
+        aligned = "tma" in self.target.features and any(layout.alignment > SHARED_ALIGNMENT for layout in layouts)
+        dynamic = self.target.kind == "cuda" and (offset > self.target.shared.static_limit or aligned)
         arena = None
         if dynamic:
             self.shared_bytes_dynamic = offset
