@@ -87,7 +87,8 @@ class Suggestion:
     ``extra_bytes`` with that padding), where conflicts are sectors beyond the least (:mod:`tilelang_min.driver.coalescing`).
     ``conflicts_before`` and ``_after`` are a launch's, over accesses whose rule is known; where ``conflicts_after`` is not 0,
     nothing that was tried removes them all and this leaves the fewest.  ``accesses`` has every kind of access to the tile,
-    those under an open rule too.  ``extra_bytes``: shared memory a block, all stages; occupancies as fractions of a unit's
+    those under an open rule too.  ``extra_bytes``: shared memory a block, all stages (below 0 where a swizzle takes the place of
+    the author's padding); occupancies as fractions of a unit's
     warps.  ``tried``: every candidate in order, up to the one that is suggested (all, where conflicts are left; each mode of a
     swizzle).  ``text`` says what to write and what it costs, ``proof`` what else was tried; ``sample`` is a request to look at.
     """
@@ -229,8 +230,24 @@ class _Search:
         most = min(self.tile.row_bytes, BANK_PERIOD_BYTES) // self.tile.itemsize
         paddings = [Placement(padding=padding) for padding in range(1, most + 1)]
         swizzles = [Placement(swizzle_bytes=mode) for mode in SWIZZLES]
+        spare = self._spare_bytes()
+        if spare:
+            # The author has padded.  Where that is why copies conflict, more of it is no cure: rows without it, swizzled, are.
+            swizzles = [Placement(swizzle_bytes=mode, strip_bytes=spare) for mode in SWIZZLES]
+            if all(count.access.startswith("cp_async") for count in self.before.values() if _certain(count)):
+                paddings = []
         found = [self._best(candidates) for candidates in (paddings, swizzles)]
         return sorted((one for one in found if one is not None), key=lambda one: one.conflicts_after)
+
+    def _spare_bytes(self) -> int:
+        """Bytes at the end of each row that nothing accesses."""
+        row = self.tile.row_bytes
+        used = [
+            int(((one.offsets % row + one.key[3]) * one.active).max(initial=0))
+            for one in self.recording.accesses
+            if one.key[1] == self.buffer.name
+        ]
+        return max(0, row - max(used, default=row))
 
     def _best(self, candidates: list[Placement]) -> Suggestion | None:
         """The first candidate without conflicts, else the first with the fewest; None where none has fewer than now."""
@@ -300,7 +317,7 @@ class _Search:
             if left == 0
             else f"leaves {left:,} of {self.conflicts:,} conflicts, and no {kind} leaves fewer"
         )
-        cost = f"{extra:,} bytes more a block" if extra else "no more memory"
+        cost = f"{abs(extra):,} bytes {'more' if extra > 0 else 'fewer'} a block" if extra else "no more memory"
         if before is not None and after is not None:
             change = "as before" if before == after else f"-> {100 * after:.3g}%"
             cost += f", occupancy {100 * before:.3g}% {change}"
@@ -355,10 +372,14 @@ class _Search:
         """The mode, where it puts element (i, j), and how to write it."""
         chunk, chunks = 16 // self.tile.itemsize, placement.swizzle_bytes // 16
         row = "i % 8" if chunks == 8 else f"i % 8 // {8 // chunks}"
-        natural = next(mode for mode in SWIZZLES if self.tile.row_bytes % mode == 0)
+        row_bytes = self.tile.row_bytes - placement.strip_bytes
+        natural = next(mode for mode in SWIZZLES if row_bytes % mode == 0)
         mode = "" if placement.swizzle_bytes == natural else f", swizzle_bytes={placement.swizzle_bytes}"
+        shape = ", ".join([*map(str, self.buffer.shape[:-1]), str(row_bytes // self.tile.itemsize)])
+        unpadded = f'leave the padding away, T.alloc_shared(({shape}), "{self.buffer.dtype}"), and '
         return (
-            f"swizzle {self.buffer.name} in {placement.swizzle_bytes}-byte mode, column j of row i to "
+            (unpadded if placement.strip_bytes else "")
+            + f"swizzle {self.buffer.name} in {placement.swizzle_bytes}-byte mode, column j of row i to "
             f"(j // {chunk} ^ {row}) * {chunk} + j % {chunk}: "
             f"T.annotate_layout({{{self.buffer.name}: tilelang.layout.make_swizzled_layout({self.buffer.name}{mode})}})"
         )

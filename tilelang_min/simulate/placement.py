@@ -50,11 +50,13 @@ class Placement:
     """``padding`` elements behind each row, or a swizzle in segments of ``swizzle_bytes`` (0: none; 32, 64, 128).
 
     A swizzle moves chunk c of the n = swizzle_bytes / 16 chunks of a segment of row r to chunk ``c ^ (r % 8 // (8 / n))``:
-    for rows as long as a segment that is ``address ^= (address >> 7 & n - 1) << 4`` on byte addresses in the tile.
+    For rows as long as a segment that is ``address ^= (address >> 7 & n - 1) << 4`` on byte addresses in the tile.
+    ``strip_bytes`` at the end of each row, which nobody may access, are left out first.
     """
 
     padding: int = 0
     swizzle_bytes: int = 0
+    strip_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.padding < 0 or self.swizzle_bytes not in (0, *SWIZZLES) or (self.padding and self.swizzle_bytes):
@@ -65,9 +67,10 @@ class Placement:
 
     def row_bytes(self, tile: Tile) -> int:
         """Bytes from one row to the next.  Raises PlacementError for rows that the swizzle does not divide."""
-        if self.swizzle_bytes and tile.row_bytes % self.swizzle_bytes:
-            raise PlacementError(f"rows of {tile.row_bytes} bytes are no multiple of {self.swizzle_bytes}")
-        return tile.row_bytes + self.padding * tile.itemsize
+        row = tile.row_bytes - self.strip_bytes
+        if self.swizzle_bytes and row % self.swizzle_bytes:
+            raise PlacementError(f"rows of {row} bytes are no multiple of {self.swizzle_bytes}")
+        return row + self.padding * tile.itemsize
 
     def size(self, tile: Tile) -> int:
         """Bytes of the whole tile, all stages."""

@@ -11,7 +11,7 @@ import tilelang_min.language as T
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
 from tilelang_min.driver.coalescing import coalescing
-from tilelang_min.driver.suggestions import Suggestion
+from tilelang_min.driver.suggestions import Suggestion, suggest_for
 from tilelang_min.targets import resolve
 
 
@@ -104,3 +104,42 @@ def test_a_kernel_and_its_report_tell() -> None:
     text = str(tilelang.profile(kernel).memory_conflicts())
     assert "go through a shared tile, T.alloc_shared((32, 32 + 1), ...)" in text
     assert "A load 1,024 -> 128 sectors" in text
+
+
+def padded_copies(pad: int, swizzled: bool) -> Any:
+    @T.prim_func
+    def main(
+        A: T.Tensor((256, 256), "float16"), B: T.Tensor((256, 256), "float16"), C: T.Tensor((256, 256), "float32")
+    ):
+        with T.Kernel(4, 4, threads=128) as (bx, by):
+            A_shared = T.alloc_shared((64, 64 + pad), "float16")
+            B_shared = T.alloc_shared((64, 64 + pad), "float16")
+            total = T.alloc_fragment((64, 64), "float32")
+            if swizzled:
+                T.annotate_layout(
+                    {
+                        A_shared: tilelang.layout.make_swizzled_layout(A_shared),
+                        B_shared: tilelang.layout.make_swizzled_layout(B_shared),
+                    }
+                )
+            T.clear(total)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[by * 64, k * 64], A_shared[:, 0:64])
+                T.copy(B[k * 64, bx * 64], B_shared[:, 0:64])
+                T.gemm(A_shared[:, 0:64], B_shared[:, 0:64], total)
+            T.copy(total, C[by * 64, bx * 64])
+
+    return main
+
+
+def test_copies_that_conflict_because_of_padding_get_a_swizzle_and_no_more_padding() -> None:
+    program = thread_program(padded_copies(8, swizzled=False), resolve("cuda:sm_80"))[2]
+    found = suggest_for(program)
+    assert {(one.buffer, one.kind) for one in found} == {("A_shared", "swizzle"), ("B_shared", "swizzle")}
+    for one in found:
+        assert one.conflicts_before > 0 == one.conflicts_after
+        assert one.extra_bytes == -64 * 8 * 2 * 2
+        assert "leave the padding away" in one.text
+        assert "2,048 bytes fewer a block" in one.text
+    better = thread_program(padded_copies(0, swizzled=True), resolve("cuda:sm_80"))[2]
+    assert not any(count.conflicts for count in analyse_program(better).counts)
