@@ -71,7 +71,7 @@ def test_files_of_a_directory(kernel: Any, tmp_path: Path) -> None:
     ]
     record = json.loads((path / "kernel.json").read_text())
     assert record["format"] == FORMAT
-    assert record["launch"] == {"shared_bytes_dynamic": 0}
+    assert record["launch"] == {"shared_bytes_dynamic": 0, "cluster": [1, 1, 1], "tensor_maps": []}
     assert record["sources"] == {__file__: Path(__file__).read_text()}
     assert record["parameters"][1] == {"name": "B", "dtype": "float32", "shape": [100], "access": "out"}
     assert set(record["digests"]) == {item.name for item in path.iterdir()} - {"kernel.json"}
