@@ -120,7 +120,8 @@ const report = (() => {
     box.setAttribute("aria-label", (heading?.textContent.trim() ?? "Table") + ", scrolls");
   };
   const sizes = new ResizeObserver((entries) => entries.forEach((entry) => reachable(entry.target)));
-  document.querySelectorAll(".scroll").forEach((box) => sizes.observe(box));
+  const many = document.querySelector("main.many") !== null; // there, what is out of view is not laid out yet
+  document.querySelectorAll(".scroll").forEach((box) => { if (!many) reachable(box); sizes.observe(box); });
 
   const tips = new Map(); // selector -> function that gives the text of an element's tooltip when it is wanted
   // Copies text, also from a file, where some browsers have no clipboard; says on the button whether it did.
