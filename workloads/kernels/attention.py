@@ -10,20 +10,35 @@ import tilelang_min.language as T
 
 @tilelang.jit
 def attention(
-    batch, heads, seq_len, dim, causal=False, block_M=64, block_N=64, num_stages=2, threads=128, dtype="float16"
+    batch,
+    heads,
+    seq_len,
+    dim,
+    causal=False,
+    kv_heads=None,
+    block_M=64,
+    block_N=64,
+    num_stages=2,
+    threads=128,
+    dtype="float16",
 ):
     """Keys and values come by tiles of ``block_N``; scores and their sums stay in registers.
 
     With ``causal`` query i sees keys up to i.  Powers of two instead of e: the scale has log2(e) in it.
+    With ``kv_heads`` that many heads of keys and values serve equal groups of the ``heads`` heads of queries, in order.
     """
+    kv_heads = heads if kv_heads is None else kv_heads
+    if heads % kv_heads:
+        raise ValueError(f"{heads} heads are no multiple of kv_heads={kv_heads}")
+    group = heads // kv_heads
     scale = 1.0 / math.sqrt(dim) * math.log2(math.e)
-    shape = (batch, seq_len, heads, dim)
+    shape, kv_shape = (batch, seq_len, heads, dim), (batch, seq_len, kv_heads, dim)
 
     @T.prim_func
     def main(
         Q: T.Tensor(shape, dtype),
-        K: T.Tensor(shape, dtype),
-        V: T.Tensor(shape, dtype),
+        K: T.Tensor(kv_shape, dtype),
+        V: T.Tensor(kv_shape, dtype),
         Output: T.Tensor(shape, dtype),
     ):
         with T.Kernel(T.ceildiv(seq_len, block_M), heads, batch, threads=threads) as (bx, by, bz):
@@ -45,7 +60,7 @@ def attention(
             T.fill(scores_max, -T.infinity("float32"))
             seen = T.min(seq_len, (bx + 1) * block_M) if causal else seq_len
             for k in T.Pipelined(T.ceildiv(seen, block_N), num_stages=num_stages):
-                T.copy(K[bz, k * block_N : (k + 1) * block_N, by, :], K_shared)
+                T.copy(K[bz, k * block_N : (k + 1) * block_N, by // group, :], K_shared)
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = k * block_N + j >= seq_len
                     if causal:
@@ -64,7 +79,7 @@ def attention(
                 T.copy(acc_s, acc_s_cast)
                 for i, j in T.Parallel(block_M, dim):
                     acc_o[i, j] *= scores_scale[i]
-                T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
+                T.copy(V[bz, k * block_N : (k + 1) * block_N, by // group, :], V_shared)
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
             for i, j in T.Parallel(block_M, dim):
                 acc_o[i, j] /= logsum[i]
@@ -74,7 +89,9 @@ def attention(
 
 
 def reference(Q, K, V, causal=False):
-    """The same in float64."""
+    """The same in float64; K and V may have fewer heads than Q."""
+    group = Q.shape[2] // K.shape[2]
+    K, V = (np.repeat(x, group, axis=2) for x in (K, V))
     q, k, v = (x.astype(np.float64).transpose(0, 2, 1, 3) for x in (Q, K, V))
     scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(Q.shape[-1])
     if causal:
