@@ -171,7 +171,28 @@ def product_case(row: dict[str, Any]) -> tuple[tuple[Any, ...], Any, dict[str, C
     b = torch.randn((n, k) if row["transpose_B"] else (k, n), device="cuda").to(dtype)
     right = b.t() if row["transpose_B"] else b
     library = torch.empty((m, n), dtype=dtype, device="cuda")
-    return (a, b), a.float() @ right.float(), {"cuBLAS": lambda: torch.mm(a, right, out=library)}
+    functions: dict[str, Callable[[], Any]] = {"cuBLAS": lambda: torch.mm(a, right, out=library)}
+    if row["group"] == "square":
+        functions |= triton_functions(a, b, row["transpose_B"])
+    return (a, b), a.float() @ right.float(), functions
+
+
+def triton_functions(a: Any, b: Any, transpose_b: bool) -> dict[str, Callable[[], Any]]:
+    """Triton's product, the best of its configurations as a few launches tell; nothing where Triton is absent."""
+    try:
+        from h200_triton import candidates
+    except ImportError:
+        return {}
+    import torch
+    from triton.testing import do_bench
+
+    found = candidates(a, b, transpose_b)
+    if not found:
+        return {}
+    times = {name: do_bench(function, warmup=10, rep=30, return_mode="median") for name, function in found.items()}
+    torch.cuda.synchronize()
+    best = min(times, key=lambda name: times[name])
+    return {"Triton": found[best]}
 
 
 def attention_case(row: dict[str, Any]) -> tuple[tuple[Any, ...], Any, dict[str, Callable[[], Any]]]:
