@@ -139,13 +139,15 @@ def _shares(context: Context, layouts: Layouts) -> bool:
 def _registers(context: Context, consumers: int) -> tuple[int, int] | None:
     """Registers of a producer's and of a consumer's thread, where a shift between them is worth an instruction.
 
-    All threads start with an equal part of the register file.  A single consumer group has all it can use from the start.
+    All threads start with an equal part of the register file, and no more than that can be handed on: consumers that asked for
+    more would wait for ever.  A single consumer group has all it can use from the start.
     """
-    file = context.target.registers
-    if file.per_unit is None or consumers < 2 * GROUP_THREADS:
+    file, groups = context.target.registers, consumers // GROUP_THREADS
+    if file.per_unit is None or groups < 2:
         return None
-    rest = file.per_unit // GROUP_THREADS - _PRODUCER_REGISTERS
-    each = rest // (consumers // GROUP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    parts = file.per_unit // GROUP_THREADS
+    all_of_them = parts // (groups + 1) // _REGISTER_STEP * _REGISTER_STEP * (groups + 1)
+    each = (all_of_them - _PRODUCER_REGISTERS) // groups // _REGISTER_STEP * _REGISTER_STEP
     return _PRODUCER_REGISTERS, min(each, file.per_thread // _REGISTER_STEP * _REGISTER_STEP)
 
 

@@ -84,7 +84,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
         return plan
     _products(program, target, plan)
     if plan.gemms and options.tma and options.warp_specialize:
-        loops = list(_rings(program, program.body, plan))
+        loops = list(_rings(program, program.body, plan, target.max_threads_per_block))
         plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
@@ -283,7 +283,7 @@ def _whole(region: Region) -> bool:
 # -- rings ---------------------------------------------------------------------------------------------------------
 
 
-def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan) -> Iterator[Loop]:
+def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan, most_threads: int) -> Iterator[Loop]:
     """Pipelined loops that can be rings, among statements whose surroundings a producer can follow."""
     for statement in body:
         if isinstance(statement, Conditional):
@@ -292,13 +292,15 @@ def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan) 
                 for loop in inside:
                     _note(program, plan, loop, "it stands under a condition that reads a tile")
                 continue
-            yield from _rings(program, statement.then, plan)
-            yield from _rings(program, statement.otherwise, plan)
+            yield from _rings(program, statement.then, plan, most_threads)
+            yield from _rings(program, statement.otherwise, plan, most_threads)
         elif isinstance(statement, Loop) and statement.kind != "pipelined":
             if not loads(statement.extent) and not loads(statement.start):
-                yield from _rings(program, statement.body, plan)
+                yield from _rings(program, statement.body, plan, most_threads)
         elif isinstance(statement, Loop):
             reason = _no_ring(program, statement, plan)
+            if program.threads + GROUP_THREADS > most_threads:
+                reason = f"{program.threads} threads leave no room for it in a block of {most_threads}"
             if reason is None:
                 yield statement
             else:

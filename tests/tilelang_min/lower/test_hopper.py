@@ -193,6 +193,34 @@ def test_what_does_not_fit_falls_back(shape: Any, tile: Any, note: str) -> None:
     assert any(note in item for item in plan.notes), plan.notes
 
 
+@pytest.mark.parametrize(
+    ("groups", "registers"), [(1, None), (2, (40, 232)), (3, (40, 152)), (4, (40, 104))]
+)
+def test_registers_that_move_were_there(groups: int, registers: tuple[int, int] | None) -> None:
+    """The consumers ask for what all threads had at the start, less what the producer keeps: more would never come."""
+    from tvm import ir
+    from tvm_ffi import structural_walk
+
+    kernel = matmul(64 * groups, 64, 64, 64 * groups, 64, 32, 2, 128 * groups)
+    _, program, _ = lowered(kernel)
+    found: dict[str, int] = {}
+
+    def note(call: Any) -> None:
+        if str(getattr(call.op, "name", "")) == "tirx.ptx.setmaxnreg":
+            found[str(call.args[1].value)] = int(call.args[0])
+
+    structural_walk(program.function.body, (ir.Call, note))
+    assert found == ({} if registers is None else {"dec": registers[0], "inc": registers[1]})
+    at_start = 65536 // program.threads // 8 * 8 * program.threads
+    assert registers is None or 128 * (registers[0] + groups * registers[1]) <= at_start
+
+
+def test_a_full_block_has_no_room_for_a_producer() -> None:
+    plan, program, _ = lowered(matmul(512, 64, 64, 512, 64, 32, 2, 1024))
+    assert (plan.specialised, program.threads) == (False, 1024)
+    assert any("1024 threads leave no room" in item for item in plan.notes)
+
+
 def test_a_loop_without_stages_keeps_the_products() -> None:
     kernel = matmul(70, 72, 88, 64, 64, 32, 1, 128)
     plan = check(kernel, (70, 72, 88))
