@@ -193,9 +193,7 @@ def test_what_does_not_fit_falls_back(shape: Any, tile: Any, note: str) -> None:
     assert any(note in item for item in plan.notes), plan.notes
 
 
-@pytest.mark.parametrize(
-    ("groups", "registers"), [(1, None), (2, (40, 232)), (3, (40, 152)), (4, (40, 104))]
-)
+@pytest.mark.parametrize(("groups", "registers"), [(1, None), (2, (40, 232)), (3, (40, 152)), (4, (40, 104))])
 def test_registers_that_move_were_there(groups: int, registers: tuple[int, int] | None) -> None:
     """The consumers ask for what all threads had at the start, less what the producer keeps: more would never come."""
     from tvm import ir
