@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from tvm import tirx
 
+from tilelang_min.analysis.blocks import classify
 from tilelang_min.analysis.intervals import Interval, Unknown, interval
 from tilelang_min.analysis.points import evaluate
+from tilelang_min.driver.build import thread_program
+from tilelang_min.targets import resolve
 
 KERNELS = Path(__file__).parents[3] / "workloads" / "kernels"
 
@@ -34,16 +37,12 @@ def test_bounds_and_values() -> None:
 
 def test_persistent_blocks_that_take_as_many_turns_are_alike() -> None:
     """256 tiles over 132 blocks: those of two turns, and those of one; the tiles' own numbers are names in the thread program."""
-    spec: Any = importlib.util.spec_from_file_location("workload_attention", KERNELS / "attention.py")
+    spec: Any = importlib.util.spec_from_file_location("workload_gemm", KERNELS / "gemm.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    kernel = module.attention.for_target("cuda:sm_90a")(
-        1, 16, 2048, 64, block_M=128, block_N=128, num_stages=2, threads=256
-    )
-    assert kernel.metadata.grid == (132, 1, 1)
-    from tilelang_min.analysis.blocks import classify
-
-    found = classify(kernel.thread_program())
+    program = thread_program(module.gemm.prim_func(2048, 4096, 128), resolve("cuda:sm_90a"))[2]
+    assert program.grid == (132, 1, 1)
+    found = classify(program)
     assert sum(one.count for one in found.classes) == 132
     assert len(found.classes) <= 9
     assert max(one.count for one in found.classes) == 124
