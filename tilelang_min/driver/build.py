@@ -17,10 +17,10 @@ from tilelang_min.analysis.work import bytes_min, flops
 from tilelang_min.driver.decisions import decisions
 from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
-from tilelang_min.errors import CodegenError, ResourceError, did_you_mean
+from tilelang_min.errors import CodegenError, LayoutError, ResourceError, did_you_mean
 from tilelang_min.frontend import parse
 from tilelang_min.ir.nodes import TileProgram
-from tilelang_min.ir.plans import Layouts
+from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.printer import describe
 from tilelang_min.ir.thread_json import function_to_json
 from tilelang_min.language import PrimFunc
@@ -88,9 +88,17 @@ def thread_program(
             program = fragment_reductions(program)
             choices = hopper or HopperOptions.of(HOPPER_DEFAULT)
             plan = plan_hopper(program, target, choices)
-            program = pipeline(program, target, plan)
+            serial, program = program, pipeline(program, target, plan)
             check_resources(program, target)
-            program, layouts = layouts_with_operands(program, target, plan)
+            try:
+                program, layouts = layouts_with_operands(program, target, plan)
+            except LayoutError as error:
+                if not plan.gemms:
+                    raise
+                plan = HopperPlan(notes=[*plan.notes, f"no warp group products: {error.message}"])
+                program = pipeline(serial, target, plan)
+                check_resources(program, target)
+                program, layouts = layouts_with_operands(program, target, plan)
             layouts.shared = choose_shared_layouts(program, target, layouts)
             program = insert_barriers(exchange_reductions(program, layouts, target))
             program = stage_stores(program, layouts, target, allowed=choices.tma)

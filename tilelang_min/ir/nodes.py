@@ -102,6 +102,7 @@ class Gemm(Statement):
 
     ``m``, ``n``, ``k`` are the extents of the product.  Stages as in :class:`Copy`.  ``policy`` says how warps share C: ``square``,
     ``rows`` (one above the other) or ``columns``; ``any`` is square where nothing speaks against it.
+    ``agree``, (rows of an instruction, rows of warps), holds the product to what others that meet it do; 0 rows is no instruction.
     ``precision`` is ``exact``, or ``tf32``: float32 operands may be cut down to 10 bits of mantissa.
     """
 
@@ -118,6 +119,7 @@ class Gemm(Statement):
     b_stage: Expr = None
     policy: str = "any"
     precision: str = "exact"
+    agree: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,9 @@ through a shared tile of the compiler's own::
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 from tvm import tirx
 
@@ -19,6 +22,7 @@ from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import register_map
 from tilelang_min.targets import Target
+from tilelang_min.transform.gemm_plans import plan_gemm
 from tilelang_min.transform.layouts import choose_layouts
 
 
@@ -53,34 +57,67 @@ def _attempt(program: TileProgram, target: Target, hopper: HopperPlan | None) ->
 def _best_policy(
     program: TileProgram, target: Target, hopper: HopperPlan | None, notes: dict[int, str]
 ) -> tuple[TileProgram, Layouts, _Elsewhere]:
-    """The program as it is, or with warps one above the other where the author left that open and only so layouts agree, or more
-    operands stay in registers."""
-    rows = _in_rows(program)
+    """The program as it is, or in a form that the author left open.
+
+    That is with warps one above the other, where only so layouts agree or more operands stay in registers; else with all products
+    held to one instruction and one grid of warps, where only so layouts agree.
+    """
+    rows = _rewritten(program, lambda gemm: gemm.policy == "any", policy="rows")
     free = [item.operation for item in walk(program.body) if isinstance(item, Gemm) and item.policy == "any"]
     failure: LayoutError | None = None
     try:
         layouts, elsewhere = _attempt(program, target, hopper)
-    except LayoutError as error:
-        if not free:
-            raise
-        failure = error
-    else:
         if not elsewhere or not free:
             return program, layouts, elsewhere
-    try:
-        other, fewer = _attempt(rows, target, hopper)
-    except LayoutError:
-        if failure is not None:
-            raise failure from None
+    except LayoutError as error:
+        failure = error
+    if free:
+        with suppress(LayoutError):
+            other, fewer = _attempt(rows, target, hopper)
+            if failure is not None or len(fewer) < len(elsewhere):
+                said = "warps stand one above the other, so that fragments of several products agree"
+                notes.update(dict.fromkeys(free, said))
+                return rows, other, fewer
+    if failure is None:
         return program, layouts, elsewhere
-    if failure is None and len(fewer) >= len(elsewhere):
-        return program, layouts, elsewhere
-    notes.update(dict.fromkeys(free, "warps stand one above the other, so that fragments of several products agree"))
-    return rows, other, fewer
+    policies = {item.policy for item in walk(program.body) if isinstance(item, Gemm)}
+    if {"rows", "columns"} <= policies:  # what the author says cannot be
+        raise failure
+    for held, note in _held_together(rows, target):
+        with suppress(LayoutError):
+            layouts, elsewhere = _attempt(held, target, hopper)
+            if _kinds(layouts) == _kinds_alone(program, target, hopper):
+                notes.update(dict.fromkeys(layouts.gemms, note))
+                return held, layouts, elsewhere
+    raise failure
 
 
-def _in_rows(program: TileProgram) -> TileProgram:
-    """The program with warps one above the other in every product without a policy."""
+def _held_together(program: TileProgram, target: Target) -> Iterator[tuple[TileProgram, str]]:
+    """The program with all products held to one instruction height and as many rows of warps, most rows first."""
+    warps = program.threads // target.warp_size
+    heights = sorted({each.m for each in target.instruction_set} | {0}, reverse=True)
+    for count in (count for count in range(warps, 0, -1) if warps % count == 0):
+        for height in heights:
+            note = f"held to {count} rows of warps" + (f" and instructions of {height} rows" if height else "")
+            held = _rewritten(program, lambda gemm: True, agree=(height, count))
+            yield held, f"{note}, so that fragments of several products agree"
+
+
+def _kinds(layouts: Layouts) -> dict[int, str]:
+    return {operation: plan.kind for operation, plan in layouts.gemms.items()}
+
+
+def _kinds_alone(program: TileProgram, target: Target, hopper: HopperPlan | None) -> dict[int, str]:
+    """How each product would be carried out if it met no other."""
+    found = {} if hopper is None else {operation: plan.kind for operation, plan in hopper.gemms.items()}
+    for gemm in walk(program.body):
+        if isinstance(gemm, Gemm) and gemm.operation not in found:
+            found[gemm.operation] = plan_gemm(gemm, program.threads, target, program.pinned).kind
+    return found
+
+
+def _rewritten(program: TileProgram, chosen: Callable[[Gemm], bool], **changes: Any) -> TileProgram:
+    """The program with ``changes`` in every product that is ``chosen``."""
 
     def rewrite(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         out: list[Statement] = []
@@ -90,8 +127,8 @@ def _in_rows(program: TileProgram) -> TileProgram:
             elif isinstance(statement, Conditional):
                 then, otherwise = rewrite(statement.then), rewrite(statement.otherwise)
                 statement = dataclasses.replace(statement, then=then, otherwise=otherwise)
-            elif isinstance(statement, Gemm) and statement.policy == "any":
-                statement = dataclasses.replace(statement, policy="rows")
+            elif isinstance(statement, Gemm) and chosen(statement):
+                statement = dataclasses.replace(statement, **changes)
             out.append(statement)
         return tuple(out)
 
@@ -145,9 +182,9 @@ def _through_tiles(program: TileProgram, elsewhere: list[tuple[Gemm, str]], note
                     region = statement.a if side == "a" else statement.b
                     place = Region(tile(region.buffer), region.offsets, region.extents)
                     out.append(Copy(statement.operation, region, place))
-                    notes[statement.operation] = (
-                        f"{region.buffer.name} goes through shared memory: the product takes it from other lanes than hold it"
-                    )
+                    said = "goes through shared memory: the product takes it from other lanes than hold it"
+                    known = notes.get(statement.operation)
+                    notes[statement.operation] = "; ".join(filter(None, (known, f"{region.buffer.name} {said}")))
                     statement = (
                         dataclasses.replace(statement, a=place)
                         if side == "a"

@@ -30,6 +30,8 @@ def plan_gemm(gemm: Gemm, threads: int, target: Target, pinned: Mapping[str, Sha
             if (each.a_dtype, each.b_dtype, each.c_dtype) == types and (not each.lossy or gemm.precision == "tf32")
         ]
         suited.sort(key=lambda each: not each.lossy)
+        if gemm.agree is not None:
+            suited = [each for each in suited if each.m == gemm.agree[0]]
         if gemm.precision == "tf32" and not any(each.lossy for each in suited):
             reasons.append(f"{target.name} has no tf32: the product is exact")
         if not suited and types[0] != "float32":
@@ -91,7 +93,11 @@ def _best_split(gemm: Gemm, warps: int, unit_m: int, unit_n: int) -> tuple[int, 
     Of two equally square ones the wider tile wins: B is then read several columns at a time.  A policy of rows (columns) takes as
     many warps one above the other (side by side) as divide.
     """
-    fitting = [(r, c) for r, c in _splits(warps) if gemm.m % (r * unit_m) == 0 and gemm.n % (c * unit_n) == 0]
+    fitting = [
+        (r, c)
+        for r, c in _splits(warps)
+        if gemm.m % (r * unit_m) == 0 and gemm.n % (c * unit_n) == 0 and (gemm.agree is None or r == gemm.agree[1])
+    ]
     if gemm.policy in ("rows", "columns"):
         return max(fitting, key=lambda grid: grid[0 if gemm.policy == "rows" else 1], default=None)
     return min(fitting, key=lambda grid: (gemm.m // grid[0] + gemm.n // grid[1], -grid[0])) if fitting else None
@@ -180,6 +186,8 @@ def _outer(gemm: Gemm, threads: int, target: Target) -> OuterProductLayout | Non
     best: OuterProductLayout | None = None
     for rows_of_warps, columns_of_warps in _splits(threads // target.warp_size):
         if gemm.m % (rows_of_warps * lanes_m) or gemm.n % (columns_of_warps * lanes_n):
+            continue
+        if gemm.agree is not None and gemm.agree[1] != rows_of_warps:
             continue
         rows = gemm.m // (rows_of_warps * lanes_m)
         columns = gemm.n // (columns_of_warps * lanes_n)

@@ -179,3 +179,22 @@ def test_policies_that_do_not_agree_are_an_error() -> None:
     assert "two uses of fragment high need different layouts: line" in message
     assert message.count("(T.") + message.count("(for ") >= 2
     assert "policy=T.GemmWarpPolicy.FullRow" in message
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("hip:gfx942", {"block_M": 64, "block_N": 16, "threads": 128}), ("cuda:sm_90a", {"block_M": 128, "threads": 128})],
+)
+def test_products_agree_on_instructions(target: str, options: dict[str, int]) -> None:
+    """Alone, MFMAs of 16 rows for the scores and of 32 for the sum would do, warp groups for one product: rows would not meet."""
+    kernels = quickstart("attention")
+    kernel = kernels.attention.prim_func(1, 1, 75, 64, num_stages=1, **options)
+    generator = np.random.default_rng(4)
+    q, k, v = (generator.standard_normal((1, 75, 1, 64)).astype(np.float16) for _ in range(3))
+    made = run(kernel, target, [q, k, v, np.full(q.shape, np.nan, np.float16)])["Output"]
+    assert_close(made, kernels.reference(q, k, v), f"attention on {target}")
+    if target == "hip:gfx942":
+        layouts = thread_program(kernel, resolve(target))[1]
+        assert layouts is not None
+        assert {plan.instruction.m for plan in layouts.gemms.values()} == {16}
+        assert all("instructions of 16 rows" in plan.note for plan in layouts.gemms.values())
