@@ -78,7 +78,10 @@ def flame_data(
     nodes.  ``p`` holds provenance numbers the same way, one number where all nodes have the same.
     """
     shapes: dict[str, int] = {}
-    cases = [_case_data(node, tree.modes, strings, provenances, shapes, with_base) for node in tree.root.children]
+    cases = [
+        _case_data(node, tree.modes, strings, provenances, shapes, with_base)
+        for node in tree.root.children[:MOST_CASES]
+    ]
     return {
         "target": tree.target_name,
         "arch": tree.target,
@@ -141,6 +144,9 @@ def _number(node: Node, mode: Mode, provenances: ProvenanceTable) -> int:
     figure = node.figures.get(mode.id)
     return 0 if figure is None else provenances.number(figure.provenance)
 
+
+MOST_CASES = 3000
+"""Cases of a target that the picture holds; what the others take is left open, as the root's own."""
 
 MOST_ROWS = 250
 """Rows of the table of a target, before only its cases are listed, and of those the first."""

@@ -18,6 +18,9 @@ from tileprof.store.records import CaseResult, Run
 
 HEAT_STEPS = 6
 
+MOST_CASES = 1000
+"""Cases of a file whose figures can be chosen, the fastest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -53,6 +56,7 @@ class SourceFile:
     shown_label: str
     lines: tuple[SourceLine, ...]
     data: dict[str, Any]
+    hidden: int = 0
 
 
 def source_files(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[SourceFile]:
@@ -79,6 +83,9 @@ def _file(
     provenances: ProvenanceTable,
     names: dict[str, str],
 ) -> SourceFile | None:
+    hidden = max(0, len(cases) - MOST_CASES)
+    if hidden:
+        cases = sorted(cases, key=_time)[:MOST_CASES]
     figures = {case.id: {line.line: line for line in line_figures(case) if line.file == name} for case in cases}
     with_figures = [case for case in cases if figures[case.id]]
     if not with_figures:
@@ -112,7 +119,12 @@ def _file(
     quantities: dict[str, int] = {}
     for column in columns:
         quantities[column.label] = quantities.get(column.label, 0) + 1
-    return SourceFile(name, columns, tuple(quantities.items()), groups, keys[shown.id], label, lines, data)
+    return SourceFile(name, columns, tuple(quantities.items()), groups, keys[shown.id], label, lines, data, hidden)
+
+
+def _time(case: CaseResult) -> float:
+    """For taking the fastest; cases without a time come last."""
+    return case.timing.median_ns if case.timing is not None and case.timing.samples_ns else math.inf
 
 
 def _case_data(
