@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
-    analysis = analyse_program(kernel._program, args)
+    hidden = kernel.hidden_arguments() if args else ()
+    analysis = analyse_program(kernel._program, (*args, *hidden))
     if kernel.target.kind != "hip":
         return analysis
     counts, notes = check_emitted(analysis.counts, kernel.listing.instructions, kernel.operations)

@@ -25,6 +25,7 @@ from tilelang_min.ir.printer import describe
 from tilelang_min.ir.thread_json import function_to_json
 from tilelang_min.language import PrimFunc
 from tilelang_min.lower import lower_cpu, lower_gpu
+from tilelang_min.lower.instrument import instrument as instrumented
 from tilelang_min.program import CompiledKernel, KernelMetadata, ThreadProgram
 from tilelang_min.runtime.bundle import FORMAT, Bundle, Rest
 from tilelang_min.runtime.later import Later
@@ -118,8 +119,11 @@ def build(
     options: dict[str, Any],
     key: str,
     finished: Callable[[Bundle], None] = lambda bundle: None,
+    instrument: str | None = None,
 ) -> Bundle:
-    """Compile ``kernel``.  Raises a TileLangError that says what is wrong, where, and what to do.
+    """Compile ``kernel``, with clock reads where ``instrument`` says so.
+
+    Raises a TileLangError that says what is wrong, where, and what to do.
 
     The bundle can be launched at once.  Where disassembling takes a process of its own (NVIDIA) the rest of it is made on a
     thread; ``finished`` is called with the whole bundle, there or before this returns.
@@ -131,6 +135,12 @@ def build(
         written = parse(kernel)
     choices = HopperOptions.of(options.get("hopper", HOPPER_DEFAULT))
     program, layouts, thread = thread_program(written, target, watch, hopper=choices)
+    public, record_of_clocks = thread.parameters, None
+    if instrument is not None:
+        with watch.step("instrument"):
+            thread, clocks = instrumented(thread, instrument)
+        record_of_clocks = clocks.to_json()
+        _dump("instrumented thread program", lambda: str(thread.function.script()))
     own = {name: value for name, value in options.items() if name != "hopper"}
     compiled: CompiledKernel = generator.generate(thread, options=own)
     _check_launchable(thread, compiled)
@@ -145,7 +155,7 @@ def build(
         "name": program.name,
         "symbol": compiled.symbol,
         "target": target.name if target.kind != "cpu" else f"cpu:{target.arch}",
-        "parameters": [{**asdict(item), "shape": list(item.shape)} for item in thread.parameters],
+        "parameters": [{**asdict(item), "shape": list(item.shape)} for item in public],
         "grid": list(thread.grid),
         "threads": thread.threads,
         "consumer_threads": thread.consumer_threads,
@@ -169,6 +179,8 @@ def build(
         "sources": program.sources,
         "analyses": {},
     }
+    if record_of_clocks is not None:
+        record["instrument"] = record_of_clocks
     files = {binary_file: compiled.binary, source_file: compiled.source.encode()}
 
     def rest() -> Rest:

@@ -14,6 +14,7 @@ from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
 from tilelang_min.errors import LanguageError, did_you_mean
 from tilelang_min.language import PrimFunc
+from tilelang_min.program.instrument import KINDS, OPERATIONS
 from tilelang_min.runtime.bundle import Bundle
 from tilelang_min.targets import Target
 
@@ -33,24 +34,31 @@ def compile(
     """Compile a kernel, or take it from the disk cache.
 
     ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates
-    and returns.  ``options`` go to the code generator.  Raises TileLangError subclasses that name place and remedy.
+    and returns.  ``instrument="operations"`` makes a build that reads the clock around tile operations: after a launch
+    ``kernel.cycles()`` says what each took (see ``docs/cycles.md``).  ``options`` go to the code generator.
+
+    Raises TileLangError subclasses that name place and remedy.
     """
     if not isinstance(prim_func, PrimFunc):
         raise LanguageError(
             f"tilelang.compile takes a @T.prim_func, not {type(prim_func).__name__}",
             remedy="decorate the kernel with @T.prim_func",
         )
-    for name, value in (("instrument", instrument), ("arch_params", arch_params)):
-        if value is not None:
-            raise LanguageError(f"compile option {name} is not supported by this version", remedy="leave it out")
+    if arch_params is not None:
+        raise LanguageError("compile option arch_params is not supported by this version", remedy="leave it out")
+    if instrument is not None and instrument not in KINDS:
+        raise LanguageError(f"there is no instrument {instrument!r}", remedy=did_you_mean(str(instrument), KINDS))
     chosen = choose_target(target)
-    key = kernel_key(prim_func, f"{chosen.name}/{chosen.arch}", options or {})
+    decided = dict(options or {})
+    if instrument is not None:
+        decided["instrument"] = instrument
+    key = kernel_key(prim_func, f"{chosen.name}/{chosen.arch}", decided)
     outputs = _output_indices(prim_func, out_idx)
     if cache:
         return _checked(
-            Kernel(cached(key, lambda finished: _build(prim_func, chosen, options, key, finished)), outputs)
+            Kernel(cached(key, lambda finished: _build(prim_func, chosen, options, key, finished, instrument)), outputs)
         )
-    return _checked(Kernel(_build(prim_func, chosen, options, key, lambda bundle: None), outputs))
+    return _checked(Kernel(_build(prim_func, chosen, options, key, lambda bundle: None, instrument), outputs))
 
 
 def _build(
@@ -59,10 +67,11 @@ def _build(
     options: dict[str, Any] | None,
     key: str,
     finished: Callable[[Bundle], None],
+    instrument: str | None,
 ) -> Bundle:
     from tilelang_min.driver.build import build  # imports TVM
 
-    return build(prim_func, target, options or {}, key, finished)
+    return build(prim_func, target, options or {}, key, finished, instrument)
 
 
 def _checked(kernel: Kernel) -> Kernel:
@@ -97,7 +106,7 @@ def jit(target: Any = None, **options: Any) -> Any:
     """Decorator for factories: functions whose arguments are compile-time constants and which return a ``@T.prim_func``.
 
     Calling the factory gives a compiled :class:`Kernel`.  ``factory.for_target(name)(...)`` compiles for another target,
-    ``factory.prim_func(...)`` gives the uncompiled kernel.
+    ``factory.instrumented()(...)`` builds with clock reads; ``factory.prim_func(...)`` gives the uncompiled kernel.
     """
     known = [name for name in inspect.signature(compile).parameters if name not in ("prim_func", "target")]
     for name in options:
@@ -126,6 +135,10 @@ def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dic
     def for_target(name: str | Target | None) -> Callable[..., Kernel]:
         return _wrap(factory, name, options)
 
+    def instrumented(kind: str = OPERATIONS) -> Callable[..., Kernel]:
+        return _wrap(factory, target, {**options, "instrument": kind})
+
+    compiled.instrumented = instrumented  # type: ignore[attr-defined]
     compiled.prim_func = prim_func  # type: ignore[attr-defined]
     compiled.for_target = for_target  # type: ignore[attr-defined]
     return compiled

@@ -16,10 +16,12 @@ from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, TensorMap, ThreadProgram, TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
+from tilelang_min.program.instrument import Instrument
 from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
 
 if TYPE_CHECKING:
+    from tilelang_min.driver.cycles import Cycles
     from tilelang_min.driver.profiler import Profiler
     from tilelang_min.driver.suggestions import Suggestion
     from tilelang_min.simulate import SimulationResult
@@ -82,6 +84,12 @@ class Kernel:
         """Blocks of a launch in each direction; on a CPU, tasks."""
         x, y, z = self.bundle.record["grid"]
         return x, y, z
+
+    @cached_property
+    def instrument(self) -> Instrument | None:
+        """What an instrumented build measures; None for a plain one."""
+        record = self.bundle.record.get("instrument")
+        return None if record is None else Instrument.from_json(record)
 
     @cached_property
     def metadata(self) -> KernelMetadata:
@@ -232,14 +240,28 @@ class Kernel:
                         shared_bytes_dynamic=self.bundle.record["launch"]["shared_bytes_dynamic"],
                         cluster=self.cluster,
                         tensor_maps=self.tensor_maps,
-                        parameters=[parameter.name for parameter in self.parameters],
+                        parameters=[parameter.name for parameter in (*self.parameters, *self._hidden)],
                     )
                 else:
                     raise LaunchError(
                         f"launching on {self.target.name} is not supported by this version",
                         remedy="simulate with kernel.simulate(...); the bundle's hsaco can be loaded with hipModuleLoad",
                     )
+                if self.instrument is not None:
+                    from tilelang_min.driver.cycles import InstrumentedLauncher
+
+                    self._launcher = InstrumentedLauncher(self._launcher, self.instrument, self.target.kind)
         return self._launcher
+
+    def cycles(self) -> Cycles:
+        """What the last launch of an instrumented build measured; on a GPU this waits for it.  LaunchError for another build."""
+        from tilelang_min.driver.cycles import summarise
+
+        if self.instrument is None:
+            raise LaunchError(
+                f"kernel {self.name} reads no clock", remedy='compile it with instrument="operations" and launch it'
+            )
+        return summarise(self.instrument, (self._launcher or self._load()).values(), self.operations)
 
     def bind(self, *args: Any) -> Callable[[], None]:
         """A function without arguments that launches on these tensors, which are checked now and kept alive: half of a call's
@@ -265,7 +287,7 @@ class Kernel:
             name=self.name,
             target=self.target,
             function=function_from_json(self.bundle.file("thread_program.json").decode()),
-            parameters=self.parameters,
+            parameters=(*self.parameters, *self._hidden),
             grid=self.grid,
             threads=record["threads"],
             shared=self.bundle.shared,
@@ -303,7 +325,23 @@ class Kernel:
 
         call_arguments.check_count(self.name, self.parameters, args)
         named = {parameter.name: argument for parameter, argument in zip(self.parameters, args, strict=True)}
-        return simulate(self._program, named, blocks=blocks, count=count)
+        for name, array in zip([p.name for p in self._hidden], self.hidden_arguments(), strict=True):
+            named[name] = array
+        result = simulate(self._program, named, blocks=blocks, count=count)
+        for parameter in self._hidden:
+            del result.outputs[parameter.name]
+        return result
+
+    @property
+    def _hidden(self) -> tuple[Parameter, ...]:
+        """Parameters that the caller does not see."""
+        return () if self.instrument is None else (self.instrument.parameter,)
+
+    def hidden_arguments(self) -> tuple[Any, ...]:
+        """NumPy arrays for the parameters that an instrumented build has beyond the author's; none for a plain one."""
+        import numpy as np
+
+        return tuple(np.zeros(parameter.shape, parameter.dtype) for parameter in self._hidden)
 
     def analyse(self, *args: Any) -> Analysis:
         """Counts for a whole launch, from one simulated block of each class; with ``args`` also what those blocks compute."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import OPERATION_MARKER
+from tilelang_min.program.instrument import CLOCK_READS
 
 LANES = re.compile(r"^(.*?)x(\d+)$")
 BINARY = {
@@ -221,6 +222,10 @@ class _Reader:
         call = self.expression(node.value)
         if call.kind == "call" and call.value == "tirx.call_extern" and call.args[0].value == OPERATION_MARKER:
             return Statement("marker", operation=int(call.args[1].value))
+        if call.kind == "call" and call.value == "tirx.call_extern" and call.args[0].value in CLOCK_READS:
+            register = call.args[1]
+            zero = Expression("const", dtype=register.dtype, value=0)
+            return Statement("store", args=(zero, *register.args), buffer=register.value)
         if call.kind == "const" or (call.kind == "call" and call.value == "llvm.prefetch"):  # changes nothing
             return Statement("sequence")
         return Statement("effect", args=(call,))
@@ -258,6 +263,8 @@ class _Reader:
                 return Expression(BINARY_CALLS[name], args, **_type(node))
             if name == "tirx.call_llvm_pure_intrin" or name == "tirx.call_llvm_intrin":
                 name, args = _intrinsic_name(int(node.args[0].value)), args[1:]
+            if name in CLOCK_READS:  # there is no clock
+                return Expression("const", dtype=str(node.ty.dtype), value=0)
             if name == "tirx.buffer_data":
                 return args[0]
             return Expression("call", args, value=name, **_type(node))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang_min.codegen.nvidia import atomics, conversions, products
+from tilelang_min.codegen.nvidia import atomics, clocks, conversions, products
 from tilelang_min.codegen.nvidia.header import own_header, with_tensor_maps
 from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
 from tilelang_min.codegen.nvidia.products import with_held_accumulators
@@ -88,6 +88,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
     with own_header():
         text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
     definitions = conversions.definitions(text) + atomics.definitions(text) + products.definitions(text)
+    definitions += clocks.definitions(text)
     return with_tensor_maps(definitions + text)
 
 

@@ -1,0 +1,166 @@
+"""Instrumented builds: same results to the bit, every operation counted as often as it runs, clocks read where they stand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import instrument_kernels as kernels
+import numpy as np
+import pytest
+
+import tilelang_min as tilelang
+from tilelang_min.errors import LanguageError, LaunchError
+from tilelang_min.simulate import simulate
+
+SIZES = {
+    "cpu": {"M": 128, "N": 64, "K": 128},
+    "cuda:sm_80": {"M": 64, "N": 128, "K": 128},
+    "hip:gfx942": {"M": 64, "N": 64, "K": 128},
+    "cuda:sm_90a": {"M": 128, "N": 128, "K": 256, "bm": 128, "bn": 128, "bk": 64, "threads": 256, "stages": 3},
+}
+COPY_A, COPY_B, GEMM = "T.copy(A[by * bm, k * bk], a)", "T.copy(B[k * bk, bx * bn], b)", "T.gemm(a, b, c)"
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def builds(request: Any) -> tuple[str, Any, Any, list[Any]]:
+    """Target, plain and instrumented kernel, arguments."""
+    target = request.param
+    factory = kernels.product.for_target(target)
+    plain, clocked = factory(**SIZES[target]), factory.instrumented()(**SIZES[target])
+    generator = np.random.default_rng(0)
+    arguments = [generator.standard_normal(p.shape).astype(np.float16) for p in plain.parameters]
+    arguments[2][:] = 0
+    return target, plain, clocked, arguments
+
+
+def label_of(kernel: Any, operation: int) -> str:
+    return str(kernel.operations[operation].label)
+
+
+def test_results_are_the_same_to_the_bit(builds: Any) -> None:
+    target, plain, clocked, arguments = builds
+    assert plain.parameters == clocked.parameters  # the caller sees no difference
+    if target == "cpu":
+        found = [np.zeros_like(arguments[2]) for _ in range(2)]
+        plain(*arguments[:2], found[0])
+        clocked(*arguments[:2], found[1])
+    else:
+        found = [kernel.simulate(*arguments, count=False).outputs["C"] for kernel in (plain, clocked)]
+        assert set(clocked.simulate(*arguments, count=False).outputs) == {"C"}
+    np.testing.assert_array_equal(found[0], found[1])
+    exact = arguments[0].astype(np.float64) @ arguments[1].astype(np.float64)
+    np.testing.assert_allclose(found[1], exact, rtol=2e-3, atol=2e-2)
+
+
+def test_every_operation_is_counted_as_often_as_it_runs(builds: Any) -> None:
+    target, _, clocked, arguments = builds
+    instrument = clocked.instrument
+    rows = np.zeros(instrument.parameter.shape, np.int64)
+    if target == "cpu":
+        clocked(*arguments)
+        rows = clocked._launcher.values()
+    else:
+        named = dict(zip(("A", "B", "C", instrument.parameter.name), [*arguments, rows], strict=True))
+        rows = simulate(clocked.thread_program(), named, count=False).outputs[instrument.parameter.name]
+        assert not rows[:, :, 0].any()  # the simulator has no clock
+    counts = {
+        (label_of(clocked, slot.operation), slot.phase): rows[0, :, 2 + 2 * number].tolist()
+        for number, slot in enumerate(instrument.slots)
+    }
+    steps = SIZES[target]["K"] // SIZES[target].get("bk", 32)
+    if target == "cpu":
+        assert counts[GEMM, "run"] == [steps]
+    elif target == "cuda:sm_90a":  # two consumer groups of 4 warps and the producer, one lane of whose first warp works
+        producer, consumers = [0] * 8 + [1, 0, 0, 0], [1] * 8 + [0] * 4
+        assert counts[COPY_A, "wait"] == [steps * each for each in producer]
+        assert counts[COPY_B, "issue"] == [steps * each for each in producer]
+        assert counts[GEMM, "issue"] == [steps * each for each in consumers]
+    else:
+        warps = 4 if target == "cuda:sm_80" else 2
+        assert counts[GEMM, "run"] == [steps] * warps
+        if target == "cuda:sm_80":  # once ahead, then in each iteration, the last of which has nothing left to ask for
+            assert counts[COPY_A, "issue"] == [steps + 1] * warps
+            assert counts[COPY_A, "wait"] == [steps] * warps
+        else:
+            assert counts[COPY_A, "run"][0] >= steps
+
+
+def test_asynchronous_copies_report_issue_and_wait_apart(builds: Any) -> None:
+    target, _, clocked, _ = builds
+    phases: dict[str, set[str]] = {}
+    for slot in clocked.instrument.slots:
+        phases.setdefault(label_of(clocked, slot.operation), set()).add(slot.phase)
+    if target == "cuda:sm_80":
+        assert phases[COPY_A] == {"issue", "wait"}
+        assert phases[COPY_B] == {"issue"}
+        assert phases[GEMM] == {"run"}
+    elif target == "cuda:sm_90a":
+        assert phases[COPY_A] == {"issue", "wait"}
+        assert phases[GEMM] == {"issue"}
+        assert any("wait" in found for label, found in phases.items() if label.startswith("for k"))
+    elif target == "cpu":
+        assert set.union(*phases.values()) == {"run"}
+
+
+def test_clock_reads_stand_where_they_were_written(builds: Any) -> None:
+    target, plain, clocked, _ = builds
+    text = clocked.assembly()
+    if target.startswith("cuda"):
+        reads = re.findall(r"(\S+) \S+, SR_CLOCKLO", text)
+        assert set(reads) == {"CS2R"}  # S2UR would be waited for
+        order = re.findall(r"HMMA|HGMMA|LDGSTS|UTMALDG|CLOCKLO", text)
+        product = "HGMMA" if target.endswith("90a") else "HMMA"
+        stretches = re.findall(rf"CLOCKLO ((?:{product} ?)+)CLOCKLO", " ".join(order))
+        assert stretches  # products between two reads, nothing else among them
+        assert sum(len(each.split()) for each in stretches) == order.count(product)
+    elif target == "hip:gfx942":
+        assert len(re.findall("s_memtime", text)) > 6
+    else:
+        assert len(re.findall("rdtsc", text)) > 4
+    assert not re.search(r"SR_CLOCKLO|s_memtime|rdtsc", plain.assembly())
+
+
+def test_a_launch_says_what_each_operation_took() -> None:
+    kernel = kernels.product.for_target("cpu").instrumented()(**SIZES["cpu"])
+    with pytest.raises(LaunchError, match="has not been launched"):
+        kernel.cycles()
+    arguments = [np.ones(p.shape, np.float16) for p in kernel.parameters]
+    kernel(*arguments)
+    cycles = kernel.cycles()
+    by_label = {item.label: item for item in cycles.operations}
+    assert by_label[GEMM].count == 2 * 4
+    assert by_label[GEMM].run == by_label[GEMM].sum > 0
+    assert by_label[GEMM].wait is None
+    assert 0 < sum(item.sum for item in cycles.operations) <= cycles.elapsed
+    assert cycles.worker == "block"
+    assert cycles.workers == 2
+    assert cycles.text().splitlines()[1].startswith(GEMM)
+
+
+def test_of_a_large_grid_a_sample_is_written_and_scaled_up() -> None:
+    kernel = kernels.scale.for_target("cpu").instrumented()(10_000)
+    instrument = kernel.instrument
+    assert instrument.parameter.name != "tl_cycles"  # that is the author's
+    assert (instrument.stride, instrument.parameter.shape[0]) == (3, 3334)
+    given = np.arange(10_000, dtype=np.float32)
+    out = np.zeros_like(given)
+    kernel(given, out)
+    np.testing.assert_array_equal(out, 2 * given)
+    (operation,) = kernel.cycles().operations
+    assert operation.count == 10_000
+
+
+def test_a_saved_bundle_stays_instrumented(tmp_path: Any) -> None:
+    kernel = tilelang.load(kernels.product.for_target("cpu").instrumented()(**SIZES["cpu"]).save(tmp_path / "k.tlk"))
+    kernel(*[np.ones(p.shape, np.float16) for p in kernel.parameters])
+    assert kernel.cycles().elapsed > 0
+
+
+def test_errors_say_what_to_write() -> None:
+    with pytest.raises(LanguageError, match="no instrument 'operation'") as raised:
+        tilelang.compile(kernels.scale.prim_func(4), "cpu", instrument="operation")
+    assert "operations" in str(raised.value)
+    with pytest.raises(LaunchError, match="reads no clock") as refused:
+        kernels.scale.for_target("cpu")(4).cycles()
+    assert 'instrument="operations"' in str(refused.value)

@@ -1,0 +1,152 @@
+"""What an instrumented launch measured: cycles of each tile operation, and the memory they are written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilelang_min.errors import LaunchError
+from tilelang_min.program import TileOperation
+from tilelang_min.program.instrument import Instrument
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCycles:
+    """Cycles of one operation, summed over all workers (warps, wavefronts, blocks of a CPU) of the launch.
+
+    ``run`` is its own work, ``issue`` the start of asynchronous work, ``wait`` waiting for that, for a barrier or for another
+    role; a phase that the operation does not have is None.  ``count``: executions by all workers; ``workers``: how many ran it.
+    """
+
+    operation: int
+    label: str
+    kind: str
+    run: int | None
+    issue: int | None
+    wait: int | None
+    count: int
+    workers: int
+
+    @property
+    def sum(self) -> int:
+        """All phases together."""
+        return sum(each or 0 for each in (self.run, self.issue, self.wait))
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Cycles of one launch.  ``elapsed``: summed over workers, from each one's start to its end; ``longest`` the largest.
+
+    Of ``blocks`` in the launch every ``stride``-th was recorded (``recorded`` in all), and figures are scaled up by their ratio.
+    """
+
+    operations: tuple[OperationCycles, ...]
+    worker: str
+    workers: int
+    elapsed: int
+    longest: int
+    blocks: int
+    recorded: int
+    stride: int
+
+    def text(self) -> str:
+        """A table for people, the longest first; percent are of the elapsed cycles of all workers."""
+        head = f"{'operation':<44} {'cycles':>14} {'share':>7} {'issue':>14} {'wait':>14} {'count':>10}"
+        lines = [head]
+        for item in sorted(self.operations, key=lambda each: -each.sum):
+            share = f"{item.sum / self.elapsed:7.1%}" if self.elapsed else f"{'-':>7}"
+            phases = " ".join(f"{'-' if each is None else format(each, ',d'):>14}" for each in (item.issue, item.wait))
+            lines.append(f"{item.label[:44]:<44} {item.sum:>14,d} {share} {phases} {item.count:>10,d}")
+        lines.append(f"{self.workers:,} {self.worker}s, {self.elapsed:,} cycles together, the longest {self.longest:,}")
+        return "\n".join(lines)
+
+
+def summarise(instrument: Instrument, values: Any, operations: Sequence[TileOperation]) -> Cycles:
+    """The record in ``values``, an array as ``instrument`` describes it."""
+    rows = values.reshape(instrument.parameter.shape)
+    longest = int(rows[:, :, 0].max(initial=0))
+    recorded, workers = rows.shape[:2]
+    scale = instrument.blocks / recorded
+    phases: dict[int, dict[str, tuple[int, int, int]]] = {}
+    for number, slot in enumerate(instrument.slots):
+        sums, counts = rows[:, :, 1 + 2 * number], rows[:, :, 2 + 2 * number]
+        total, count, ran = int(sums.sum()), int(counts.sum()), int((counts > 0).sum())
+        phases.setdefault(slot.operation, {})[slot.phase] = tuple(round(each * scale) for each in (total, count, ran))
+    known = {operation.id: operation for operation in operations}
+    found = []
+    for operation, by_phase in phases.items():
+        if not any(count for _, count, _ in by_phase.values()):
+            continue
+        run, issue, wait = (by_phase[phase][0] if phase in by_phase else None for phase in ("run", "issue", "wait"))
+        item = known[operation]
+        count, ran = (max(each[index] for each in by_phase.values()) for index in (1, 2))
+        found.append(OperationCycles(operation, item.label, item.kind, run, issue, wait, count, ran))
+    return Cycles(
+        operations=tuple(found),
+        worker=instrument.worker,
+        workers=instrument.blocks * workers,
+        elapsed=round(int(rows[:, :, 0].sum()) * scale),
+        longest=longest,
+        blocks=instrument.blocks,
+        recorded=recorded,
+        stride=instrument.stride,
+    )
+
+
+class InstrumentedLauncher:
+    """A launcher that adds the address of the figures to those of the arguments.
+
+    The figures are those of the last launch; launches on several streams at once would mix theirs.
+    """
+
+    def __init__(self, launcher: Any, instrument: Instrument, kind: str) -> None:
+        self.launcher = launcher
+        self.instrument = instrument
+        self.kind = kind
+        self._arrays: dict[int, Any] = {}  # by context; slots that nobody writes stay zero
+        self._last: int | None = None
+
+    def __call__(self, pointers: Sequence[int], **launch: Any) -> None:
+        self.launcher([*pointers, self._place()], **launch)
+
+    def launch(self, context: int, pointers: Sequence[int], *rest: Any) -> None:
+        """A launch in a context that is known to be current."""
+        self.launcher.launch(context, [*pointers, self._place(context)], *rest)
+
+    def values(self) -> Any:
+        """The figures of the last launch, when it has ended; LaunchError where there was none."""
+        if self._last is None:
+            raise LaunchError(
+                "the instrumented kernel has not been launched", remedy="launch it, then ask for its cycles"
+            )
+        held = self._arrays[self._last]
+        return held.copy() if self.kind == "cpu" else held.to_numpy(self.instrument.parameter.shape, "int64")
+
+    def close(self) -> None:
+        """Unloads the binary."""
+        self.launcher.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.launcher, name)
+
+    def _place(self, context: int | None = None) -> int:
+        import numpy as np
+
+        if self.kind == "cpu":
+            context = 0
+        elif context is None:
+            from tilelang_min.runtime import cuda
+
+            context = cuda.ensure_context()
+        if context not in self._arrays:
+            zeros = np.zeros(self.instrument.parameter.shape, np.int64)
+            if self.kind == "cpu":
+                self._arrays[context] = zeros
+            else:
+                from tilelang_min.runtime.cuda import DeviceBuffer
+
+                self._arrays[context] = DeviceBuffer.from_numpy(zeros)
+        self._last = context
+        held = self._arrays[context]
+        return int(held.ctypes.data if self.kind == "cpu" else held.pointer)

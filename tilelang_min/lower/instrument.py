@@ -1,0 +1,382 @@
+"""Clock reads around tile operations: thread program -> thread program that also writes how long each operation took.
+
+It works on the thread program, not on the tile program, because there the pipelines, barriers, rings and roles of every target
+are in place and look alike: statements behind the markers of their operations.  Before and after::
+
+    marker 3                                   marker 3
+    cp.async ...                               before = clock
+    marker 4                                   cp.async ...
+    cp.async.wait_group                        now = clock; issue_3 += now - before; before = now
+                                               marker 4
+                                               cp.async.wait_group
+                                               now = clock; wait_4 += now - before
+
+Adjacent operations share a read.  Sums are registers of the thread, counts one register for each body of a loop or branch; at
+the end the first lane of each warp (on a CPU, the block) writes them to the hidden parameter.  In a kernel with a producer each
+role writes its own, so that none holds registers for the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, tirx
+
+from tilelang_min.lower.context import sequence
+from tilelang_min.program import OPERATION_MARKER, Parameter, ThreadProgram
+from tilelang_min.program.instrument import (
+    CLOCK,
+    CLOCK_AMD,
+    CLOCK_CPU,
+    Instrument,
+    Slot,
+)
+
+MOST_BLOCKS = 4096
+"""Blocks whose figures are written; of a larger grid every n-th block is."""
+
+_PARAMETER = "tl_cycles"
+_LEAVES = frozenset({"copy", "gemm", "fill", "parallel", "reduce", "store", "barrier"})
+"""Kinds of operations that are timed whole, also where they bring data of another on the way."""
+
+_CONTAINERS = ("kernel", "loop")
+"""Kinds of operations whose own statements are bookkeeping: of these only waits and asynchronous starts are timed."""
+
+_WAITS = ("try_wait", "wait_group", "wait_all", "bar_sync", "barrier_cluster_wait", "storage_sync", "s.barrier")
+_ISSUES = ("cp_async", "mma_async", "wgmma_fence", "wgmma_commit", "expect_tx", "prefetch")
+_WORKERS = {"cuda": "warp", "hip": "wavefront", "cpu": "block"}
+
+
+def instrument(program: ThreadProgram, kind: str) -> tuple[ThreadProgram, Instrument]:
+    """The program with clock reads and one parameter more, and what that parameter holds afterwards."""
+    trial = _Instrumenter(program, ())  # says which slots there are, of which the size of the parameter follows
+    trial.enter(program.function.body)
+    slots = tuple(sorted(trial.sums, key=lambda slot: (slot.operation, slot.phase)))
+    made = _Instrumenter(program, slots)
+    body = made.enter(program.function.body)
+    parameters = list(program.function.params)
+    parameters.insert(len(program.parameters), made.pointer)
+    declared = sequence([tirx.DeclBuffer(made.buffer, data=made.pointer), *_flat(body)])
+    function = tirx.PrimFunc(parameters, declared).with_attr(dict(program.function.attrs.items()))
+    parameter = Parameter(made.name, "int64", made.shape, "inout")
+    record = Instrument(
+        kind=kind,
+        parameter=parameter,
+        slots=slots,
+        worker=_WORKERS[program.target.kind],
+        blocks=made.blocks,
+        stride=made.stride,
+    )
+    return replace(program, function=function, parameters=(*program.parameters, parameter)), record
+
+
+class _Instrumenter:
+    """State of one rewriting; ``slots`` are those that get a place in memory."""
+
+    def __init__(self, program: ThreadProgram, slots: tuple[Slot, ...]) -> None:
+        self.program = program
+        self.slots = {slot: number for number, slot in enumerate(slots)}
+        self.kind = program.target.kind
+        self.containers = {item.id for item in program.operations if item.kind in _CONTAINERS}
+        self.leaves = {item.id for item in program.operations if item.kind in _LEAVES}
+        self.operation = 0
+        self.written = False  # the figures have been written: what comes now is not timed
+        self.allocations: list[Any] = []
+        self.sums: dict[Slot, Any] = {}
+        self.counters: list[Any] = []
+        self.uses: dict[Slot, list[Any]] = {}  # in the role at hand: the counter of each place, None for one run once
+        self.indices: dict[str, Any] = {}  # variables of block and thread by their tag
+        self.blocks = prod(program.grid)
+        self.stride = max(1, -(-self.blocks // MOST_BLOCKS))
+        self.workers = 1 if self.kind == "cpu" else -(-program.threads // program.target.warp_size)
+        self.shape = (-(-self.blocks // self.stride), self.workers, 1 + 2 * len(slots))
+        self.name = _PARAMETER
+        while self.name in {parameter.name for parameter in program.parameters}:
+            self.name += "_"
+        self.pointer = tirx.Var(self.name, ir.PointerType(ir.PrimType("int64"), "global"))
+        self.buffer = tirx.decl_buffer(
+            (prod(self.shape),), "int64", self.name, data=self.pointer, scope="global", data_alignment=8
+        )
+        self.before, self.now = self.register("tl_before"), self.register("tl_now")
+        self.start, self.end = self.register("tl_start"), self.register("tl_end")
+
+    # -- the way in --------------------------------------------------------------------------------------------------
+
+    def enter(self, statement: Any) -> Any:
+        """Down to the work of a block."""
+        if isinstance(statement, tirx.SeqStmt) and _launches(statement.seq[-1], self.kind):
+            return sequence([*statement.seq[:-1], self.enter(statement.seq[-1])])
+        if isinstance(statement, tirx.AttrStmt) and statement.attr_key == "thread_extent":
+            self.indices[str(statement.node.thread_tag)] = statement.node.var
+            return tirx.AttrStmt(statement.node, statement.attr_key, statement.value, self.enter(statement.body))
+        if self.kind == "cpu" and isinstance(statement, tirx.For):
+            self.indices["block"] = statement.loop_var
+            body = self.block(statement.body)
+            loop = tirx.For(statement.loop_var, statement.min, statement.extent, statement.kind, body)
+            return sequence([*self.allocations, loop])
+        body = self.block(statement)
+        return sequence([*self.allocations, *_flat(body)])
+
+    def block(self, body: Any) -> Any:
+        """The work of a block, with what is set up before and written after it."""
+        statements = self.statements(_flat(body), once=True)
+        if not self.written:
+            statements += self.write()
+        setup = [_store(register, tirx.const(0, "int64")) for register in self.sums.values()]
+        setup += [_store(register, tirx.const(0, "int32")) for register in self.counters]
+        return sequence([*setup, *self.read(self.start), *statements])
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def statements(self, statements: list[Any], *, once: bool = False) -> list[Any]:
+        """The statements of one body, each stretch of the same operation and phase timed; a counter says how often it ran,
+        unless that is ``once``."""
+        out: list[Any] = []
+        held: list[Any] = []  # markers that wait for the statement behind them: the read belongs to what it ends
+        current: Slot | None = None
+        counter: Any = None
+
+        def turn(slot: Slot | None) -> None:
+            nonlocal current, counter
+            if slot != current:
+                if current is not None:
+                    out.extend(self.read(self.now))
+                    total = self.sum(current)
+                    out.append(_store(total, _value(total) + (_value(self.now) - _value(self.before))))
+                    if slot is not None:
+                        out.append(_store(self.before, _value(self.now)))
+                        out.extend(held)
+                        held.clear()
+                elif slot is not None:
+                    out.extend(held)
+                    held.clear()
+                    out.extend(self.read(self.before))
+                if slot is not None:
+                    if counter is None and not once:
+                        counter = self.register(f"tl_count_{len(self.counters)}", "int32")
+                        self.counters.append(counter)
+                    self.uses.setdefault(slot, []).append(counter)
+                current = slot
+            out.extend(held)
+            held.clear()
+
+        for statement in statements:
+            marked = _marker(statement)
+            if marked is not None:
+                self.operation = marked
+                held.append(statement)
+            elif self.written or _is_trivial(statement):
+                out.extend(held)
+                held.clear()
+                out.append(statement)
+            elif self.is_structure(statement):
+                turn(None)
+                out.append(self.structure(statement))
+            else:
+                turn(self.slot(statement))
+                out.append(statement)
+                self.operation = [self.operation, *_markers(statement)][-1]
+        turn(None)
+        if counter is not None:
+            out.insert(0, _store(counter, _value(counter) + 1))
+        return out
+
+    def slot(self, statement: Any) -> Slot | None:
+        """Where the cycles of a leaf statement go."""
+        phase = _phase(statement)
+        if phase == "run" and self.operation in self.containers:
+            return None
+        return Slot(self.operation, phase)
+
+    def is_structure(self, statement: Any) -> bool:
+        """Whether other operations stand inside, and are not part of this one."""
+        if self.operation in self.leaves:
+            return False
+        return any(number != self.operation for number in _markers(statement))
+
+    def structure(self, statement: Any) -> Any:
+        """A loop or branch with its bodies timed."""
+        if isinstance(statement, tirx.For):
+            body = sequence(self.statements(_flat(statement.body)))
+            return tirx.For(statement.loop_var, statement.min, statement.extent, statement.kind, body)
+        if isinstance(statement, tirx.While):
+            return tirx.While(statement.condition, sequence(self.statements(_flat(statement.body))))
+        if isinstance(statement, tirx.AttrStmt):
+            body = sequence(self.statements(_flat(statement.body)))
+            return tirx.AttrStmt(statement.node, statement.attr_key, statement.value, body)
+        if isinstance(statement, tirx.IfThenElse):
+            roles = self.program.consumer_threads is not None and _parts_roles(statement)
+            return self.roles(statement) if roles else self.branch(statement)
+        raise TypeError(f"operations inside {type(statement).__name__}")
+
+    def branch(self, statement: Any) -> Any:
+        """Both ways."""
+        then = sequence(self.statements(_flat(statement.then_case)))
+        if statement.else_case is None:
+            return tirx.IfThenElse(statement.condition, then, None)
+        return tirx.IfThenElse(statement.condition, then, sequence(self.statements(_flat(statement.else_case))))
+
+    def roles(self, statement: Any) -> Any:
+        """Producer and consumers, each of which writes what it measured."""
+        before = {slot: list(uses) for slot, uses in self.uses.items()}
+        then = sequence([*self.statements(_flat(statement.then_case), once=True), *self.write()])
+        self.uses = before
+        otherwise = sequence([*self.statements(_flat(statement.else_case), once=True), *self.write()])
+        self.written = True
+        return tirx.IfThenElse(statement.condition, then, otherwise)
+
+    # -- registers, clock, result ------------------------------------------------------------------------------------
+
+    def register(self, name: str, dtype: str = "int64") -> Any:
+        """A register of the thread."""
+        buffer = tirx.decl_buffer((1,), dtype, name, scope="local", data_alignment=8)
+        self.allocations.append(tirx.AllocBuffer(buffer))
+        return buffer
+
+    def sum(self, slot: Slot) -> Any:
+        """The register of a slot."""
+        if slot not in self.sums:
+            self.sums[slot] = self.register(f"tl_{slot.phase}_{slot.operation}")
+        return self.sums[slot]
+
+    def read(self, register: Any) -> list[Any]:
+        """Statements that put the clock into a register; nothing may cross them."""
+        if self.kind == "cuda":
+            return [tirx.Evaluate(tirx.call_extern("void", CLOCK, _value(register)))]
+        if self.kind == "cpu":
+            return [_store(register, tirx.call_llvm_intrin("int64", CLOCK_CPU))]
+        mask = tirx.IntImm("int32", 0)
+        fence = tirx.Evaluate(tirx.call_llvm_intrin("int32", "llvm.amdgcn.sched.barrier", mask))
+        return [fence, _store(register, tirx.call_llvm_intrin("int64", CLOCK_AMD)), fence]
+
+    def write(self) -> list[Any]:
+        """The figures of the region at hand, from one lane of each warp."""
+        width = self.shape[-1]
+        thread = self.indices.get("threadIdx.x")
+        block = self.linear_block()
+        row = block if self.stride == 1 else tirx.floordiv(block, self.stride)
+        worker = 0 if thread is None else tirx.floordiv(thread, self.program.target.warp_size)
+        base = (row * self.workers + worker) * width
+        stores = [tirx.BufferStore(self.buffer, _value(self.end) - _value(self.start), [base])]
+        for slot, uses in self.uses.items():
+            place = base + (1 + 2 * self.slots.get(slot, 0))
+            count: Any = tirx.const(sum(each is None for each in uses), "int64")
+            for each in uses:
+                if each is not None:
+                    count = count + tirx.Cast("int64", _value(each))
+            total = _value(self.sum(slot))
+            stores += [tirx.BufferStore(self.buffer, total, [place]), tirx.BufferStore(self.buffer, count, [place + 1])]
+        condition: Any = None
+        if thread is not None:
+            condition = tirx.EQ(tirx.floormod(thread, self.program.target.warp_size), 0)
+        if self.stride > 1:
+            sampled = tirx.EQ(tirx.floormod(block, self.stride), 0)
+            condition = sampled if condition is None else tirx.And(condition, sampled)
+        marker = tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, 0))
+        body = sequence(stores)
+        guarded = body if condition is None else tirx.IfThenElse(condition, body, None)
+        return [marker, *self.read(self.end), guarded]
+
+    def linear_block(self) -> Any:
+        """Number of the block, x fastest."""
+        if "block" in self.indices:
+            return self.indices["block"]
+        total: Any = 0
+        for axis, extent in reversed(list(zip("xyz", self.program.grid, strict=True))):
+            variable = self.indices.get(f"blockIdx.{axis}")
+            total = total * extent + (0 if variable is None else variable)
+        return total
+
+
+def _flat(statement: Any) -> list[Any]:
+    """The statements of a sequence, sequences inside it opened."""
+    if isinstance(statement, tirx.SeqStmt):
+        return [inner for each in statement.seq for inner in _flat(each)]
+    return [statement]
+
+
+def _launches(statement: Any, kind: str) -> bool:
+    if kind == "cpu":
+        return isinstance(statement, tirx.For)
+    return isinstance(statement, tirx.AttrStmt) and statement.attr_key == "thread_extent"
+
+
+def _store(register: Any, value: Any) -> Any:
+    return tirx.BufferStore(register, value, [tirx.IntImm("int32", 0)])
+
+
+def _value(register: Any) -> Any:
+    return register[tirx.IntImm("int32", 0)]
+
+
+def _marker(statement: Any) -> int | None:
+    """The operation that a marker statement names."""
+    if isinstance(statement, tirx.Evaluate) and isinstance(statement.value, ir.Call):
+        call = statement.value
+        if _name(call).endswith("call_extern") and str(getattr(call.args[0], "value", "")) == OPERATION_MARKER:
+            return int(call.args[1])
+    return None
+
+
+def _markers(statement: Any) -> list[int]:
+    """The operations that markers inside a statement name, in order."""
+    found: list[int] = []
+
+    def look(each: Any) -> None:
+        number = _marker(each)
+        if number is not None:
+            found.append(number)
+
+    tvm_ffi.structural_walk(statement, (tirx.Evaluate, look))
+    return found
+
+
+def _name(call: Any) -> str:
+    return str(getattr(call.op, "name", ""))
+
+
+def _calls(statement: Any) -> list[str]:
+    """Names of all calls inside; of PTX the entry with its modifiers."""
+    found: list[str] = []
+
+    def look(call: Any) -> None:
+        name = _name(call)
+        if name.startswith("tirx.ptx."):
+            tokens = [str(each.value) for each in call.args if isinstance(getattr(each, "value", None), str)]
+            name = "_".join([name, *tokens]).replace(".", "_")
+        elif name.endswith(("call_llvm_intrin", "call_llvm_pure_intrin", "call_extern")):
+            name = f"{name}.{getattr(call.args[0], 'value', '')}"
+        found.append(name)
+
+    tvm_ffi.structural_walk(statement, (ir.Call, look))
+    return found
+
+
+def _phase(statement: Any) -> str:
+    names = _calls(statement)
+    waits = any(word in name for name in names for word in _WAITS)
+    issues = any(word in name for name in names for word in _ISSUES if not any(each in name for each in _WAITS))
+    if waits == issues:  # neither, or a loop that does both
+        return "run"
+    return "wait" if waits else "issue"
+
+
+def _is_trivial(statement: Any) -> bool:
+    """Bookkeeping that is worth no clock read of its own: names, and constants put into registers."""
+    if isinstance(statement, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer)):
+        return True
+    if isinstance(statement, tirx.Evaluate):
+        return not isinstance(statement.value, ir.Call) or any("setmaxnreg" in name for name in _calls(statement))
+    if isinstance(statement, tirx.BufferStore):
+        return isinstance(statement.value, (tirx.IntImm, tirx.FloatImm)) and str(statement.buffer.scope()) == "local"
+    return False
+
+
+def _parts_roles(statement: Any) -> bool:
+    """Whether a branch parts producer and consumers: both ways hold operations."""
+    return (
+        statement.else_case is not None and bool(_markers(statement.then_case)) and bool(_markers(statement.else_case))
+    )

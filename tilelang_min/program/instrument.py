@@ -1,0 +1,70 @@
+"""What an instrumented build measures, and where in memory: records shared by ``lower/``, the bundle and the launcher."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilelang_min.program.thread_program import Parameter
+
+OPERATIONS = "operations"
+"""The one kind of instrumentation: the clock is read around tile operations."""
+
+KINDS = (OPERATIONS,)
+
+PHASES = ("run", "issue", "wait")
+"""``run``: the operation's own work, with what it waits for on the way.  ``issue``: starting what goes on by itself (copies and
+products that run asynchronously).  ``wait``: for such work, for a barrier, or for another role of the block."""
+
+CLOCK = "__tl_clock"
+"""Extern name of a statement that reads the 64-bit clock of an NVIDIA multiprocessor into a register, its argument."""
+
+CLOCK_AMD = "llvm.amdgcn.s.memtime"
+CLOCK_CPU = "llvm.readcyclecounter"
+
+CLOCK_READS = frozenset({CLOCK, CLOCK_AMD, CLOCK_CPU})
+"""All of them; the simulator, which has no clock, reads 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One sum: cycles that a warp spent in a phase of an operation, and how often."""
+
+    operation: int
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """The figures of an instrumented kernel and the hidden parameter that they are written to.
+
+    ``parameter`` is int64 ``[rows, workers, 1 + 2 * slots]``, behind the author's parameters: a row for each block whose linear
+    number (x fastest) is a multiple of ``stride``; a column for each ``worker`` of a block: ``warp``, ``wavefront``, or on a
+    CPU the whole ``block``.  First come its cycles from start to end, then sum and count of each slot.
+    """
+
+    kind: str
+    parameter: Parameter
+    slots: tuple[Slot, ...]
+    worker: str
+    blocks: int
+    stride: int
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready; :meth:`from_json` is its inverse."""
+        record = asdict(self)
+        record["parameter"]["shape"] = list(self.parameter.shape)
+        record["slots"] = [asdict(slot) for slot in self.slots]
+        return record
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Instrument:
+        """What :meth:`to_json` wrote."""
+        parameter = record["parameter"]
+        return cls(
+            **{
+                **record,
+                "parameter": Parameter(**{**parameter, "shape": tuple(parameter["shape"])}),
+                "slots": tuple(Slot(**slot) for slot in record["slots"]),
+            }
+        )
