@@ -83,13 +83,18 @@ def _best_policy(
     policies = {item.policy for item in walk(program.body) if isinstance(item, Gemm)}
     if {"rows", "columns"} <= policies:  # what the author says cannot be
         raise failure
+    slower: tuple[TileProgram, Layouts, _Elsewhere, str] | None = None
     for held, note in _held_together(rows, target):
         with suppress(LayoutError):
             layouts, elsewhere = _attempt(held, target, hopper)
             if _kinds(layouts) == _kinds_alone(program, target, hopper):
                 notes.update(dict.fromkeys(layouts.gemms, note))
                 return held, layouts, elsewhere
-    raise failure
+            slower = slower or (held, layouts, elsewhere, note)
+    if slower is None:
+        raise failure
+    notes.update(dict.fromkeys(slower[1].gemms, slower[3]))
+    return slower[:3]
 
 
 def _held_together(program: TileProgram, target: Target) -> Iterator[tuple[TileProgram, str]]:

@@ -3,9 +3,8 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
 extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __restrict__ A, signed char* __restrict__ B, int* __restrict__ C) {
   alignas(16) signed char v0_ptr[16];
   alignas(16) signed char v1_ptr[16];
-  extern __shared__ __align__(1024) uchar shared_memory_ptr[];
-  signed char* A_shared = ((signed char*)((void*)((char*)shared_memory_ptr + 0)));
-  signed char* B_shared = ((signed char*)((void*)((char*)shared_memory_ptr + 1024)));
+  __shared__ alignas(128) signed char A_shared_ptr[1024];
+  __shared__ alignas(128) signed char B_shared_ptr[1152];
   alignas(64) int C_local_ptr[16];
   alignas(16) signed char A_in_ptr[16];
   alignas(4) signed char B_in_ptr[4];
@@ -56,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
     *(int*)(v0_ptr + 4) = *(int*)(A_in_ptr + 4);
     *(int*)(v0_ptr + 8) = *(int*)(A_in_ptr + 8);
     *(int*)(v0_ptr + 12) = *(int*)(A_in_ptr + 12);
-    *(int4*)(A_shared + (((((int)threadIdx.x) >> 1) * 32) + (((((int)threadIdx.x) & 1) ^ ((((int)threadIdx.x) & 15) >> 3)) * 16))) = *(int4*)(v0_ptr + 0);
+    *(int4*)(A_shared_ptr + (((((int)threadIdx.x) >> 1) * 32) + (((((int)threadIdx.x) & 1) ^ ((((int)threadIdx.x) & 15) >> 3)) * 16))) = *(int4*)(v0_ptr + 0);
 #line 43 "tests/tilelang_min/driver/golden_kernels.py"
     if (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) {
       *(int*)(B_in_ptr + 0) = *(int*)(B + ((((ko * 1408) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)));
@@ -65,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
         uint v__3 = ((uint)(*(uchar *)(&(v__2)))) * (uint)16843009;
       *(int*)(B_in_ptr + 0) = (*(int *)(&(v__3)));
     }
-    *(int*)(B_shared + (((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4))) = *(int*)(B_in_ptr + 0);
+    *(int*)(B_shared_ptr + (((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4))) = *(int*)(B_in_ptr + 0);
     if (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) {
       *(int*)(B_in_1_ptr + 0) = *(int*)(B + (((((ko * 1408) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 352));
     } else {
@@ -73,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
         uint v__5 = ((uint)(*(uchar *)(&(v__4)))) * (uint)16843009;
       *(int*)(B_in_1_ptr + 0) = (*(int *)(&(v__5)));
     }
-    *(int*)(B_shared + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 288)) = *(int*)(B_in_1_ptr + 0);
+    *(int*)(B_shared_ptr + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 288)) = *(int*)(B_in_1_ptr + 0);
     if (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) {
       *(int*)(B_in_2_ptr + 0) = *(int*)(B + (((((ko * 1408) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 704));
     } else {
@@ -81,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
         uint v__7 = ((uint)(*(uchar *)(&(v__6)))) * (uint)16843009;
       *(int*)(B_in_2_ptr + 0) = (*(int *)(&(v__7)));
     }
-    *(int*)(B_shared + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 576)) = *(int*)(B_in_2_ptr + 0);
+    *(int*)(B_shared_ptr + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 576)) = *(int*)(B_in_2_ptr + 0);
     if (((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 7) * 4)) < 44) {
       *(int*)(B_in_3_ptr + 0) = *(int*)(B + (((((ko * 1408) + ((((int)threadIdx.x) >> 3) * 44)) + (((int)blockIdx.x) * 32)) + ((((int)threadIdx.x) & 7) * 4)) + 1056));
     } else {
@@ -89,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
         uint v__9 = ((uint)(*(uchar *)(&(v__8)))) * (uint)16843009;
       *(int*)(B_in_3_ptr + 0) = (*(int *)(&(v__9)));
     }
-    *(int*)(B_shared + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 864)) = *(int*)(B_in_3_ptr + 0);
+    *(int*)(B_shared_ptr + ((((((int)threadIdx.x) >> 3) * 36) + ((((int)threadIdx.x) & 7) * 4)) + 864)) = *(int*)(B_in_3_ptr + 0);
 #line 44 "tests/tilelang_min/driver/golden_kernels.py"
     __syncthreads();
       int v__10 = C_local_ptr[0];
@@ -124,53 +123,53 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
     c_frag_ptr[14] = (*(uint *)(&(v__24)));
       int v__25 = C_local_ptr[15];
     c_frag_ptr[15] = (*(uint *)(&(v__25)));
-    tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared[((((((int)threadIdx.x) >> 5) * 512) + ((((int)threadIdx.x) & 15) * 32)) + ((((((int)threadIdx.x) & 31) >> 4) ^ ((((int)threadIdx.x) & 7) >> 2)) * 16))]))));
-    packed_ptr[0] = B_shared[(((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2))];
-    packed_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 36)];
-    packed_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 72)];
-    packed_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 108)];
+    tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((int)threadIdx.x) >> 5) * 512) + ((((int)threadIdx.x) & 15) * 32)) + ((((((int)threadIdx.x) & 31) >> 4) ^ ((((int)threadIdx.x) & 7) >> 2)) * 16))]))));
+    packed_ptr[0] = B_shared_ptr[(((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2))];
+    packed_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 36)];
+    packed_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 72)];
+    packed_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 108)];
       int v__26 = *(int*)(packed_ptr + 0);
     b_frag_ptr[0] = (*(uint *)(&(v__26)));
-    packed_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 576)];
-    packed_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 612)];
-    packed_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 648)];
-    packed_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 684)];
+    packed_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 576)];
+    packed_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 612)];
+    packed_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 648)];
+    packed_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 684)];
       int v__27 = *(int*)(packed_ptr + 0);
     b_frag_ptr[1] = (*(uint *)(&(v__27)));
-    packed_1_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 8)];
-    packed_1_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 44)];
-    packed_1_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 80)];
-    packed_1_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 116)];
+    packed_1_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 8)];
+    packed_1_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 44)];
+    packed_1_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 80)];
+    packed_1_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 116)];
       int v__28 = *(int*)(packed_1_ptr + 0);
     b_frag_ptr[2] = (*(uint *)(&(v__28)));
-    packed_1_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 584)];
-    packed_1_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 620)];
-    packed_1_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 656)];
-    packed_1_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 692)];
+    packed_1_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 584)];
+    packed_1_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 620)];
+    packed_1_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 656)];
+    packed_1_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 692)];
       int v__29 = *(int*)(packed_1_ptr + 0);
     b_frag_ptr[3] = (*(uint *)(&(v__29)));
-    packed_2_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 16)];
-    packed_2_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 52)];
-    packed_2_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 88)];
-    packed_2_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 124)];
+    packed_2_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 16)];
+    packed_2_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 52)];
+    packed_2_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 88)];
+    packed_2_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 124)];
       int v__30 = *(int*)(packed_2_ptr + 0);
     b_frag_ptr[4] = (*(uint *)(&(v__30)));
-    packed_2_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 592)];
-    packed_2_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 628)];
-    packed_2_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 664)];
-    packed_2_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 700)];
+    packed_2_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 592)];
+    packed_2_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 628)];
+    packed_2_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 664)];
+    packed_2_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 700)];
       int v__31 = *(int*)(packed_2_ptr + 0);
     b_frag_ptr[5] = (*(uint *)(&(v__31)));
-    packed_3_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 24)];
-    packed_3_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 60)];
-    packed_3_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 96)];
-    packed_3_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 132)];
+    packed_3_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 24)];
+    packed_3_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 60)];
+    packed_3_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 96)];
+    packed_3_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 132)];
       int v__32 = *(int*)(packed_3_ptr + 0);
     b_frag_ptr[6] = (*(uint *)(&(v__32)));
-    packed_3_ptr[0] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 600)];
-    packed_3_ptr[1] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 636)];
-    packed_3_ptr[2] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 672)];
-    packed_3_ptr[3] = B_shared[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 708)];
+    packed_3_ptr[0] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 600)];
+    packed_3_ptr[1] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 636)];
+    packed_3_ptr[2] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 672)];
+    packed_3_ptr[3] = B_shared_ptr[((((((int)threadIdx.x) & 3) * 144) + ((((int)threadIdx.x) & 31) >> 2)) + 708)];
       int v__33 = *(int*)(packed_3_ptr + 0);
     b_frag_ptr[7] = (*(uint *)(&(v__33)));
     tvm_builtin_ptx_mma_int_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32(c_frag_ptr[0], c_frag_ptr[1], c_frag_ptr[2], c_frag_ptr[3], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[0], b_frag_ptr[1], c_frag_ptr[0], c_frag_ptr[1], c_frag_ptr[2], c_frag_ptr[3]);
