@@ -27,6 +27,10 @@ from tileprof.store.records import Metric, Provenance
 MISREAD = "misread by profiler"
 """Flag of counts that the profiler is known to get wrong."""
 
+WITHOUT_BULK = "without bulk copies"
+"""Flag of sectors of a kernel that moves data by the tensor memory accelerator, which the counters of instructions do not see."""
+_BULK = ("UTMA", "UBLK")
+
 UNATTRIBUTED = "unattributed"
 OTHER = "other"
 """Access of instructions that moved data and whose opcode we do not know."""
@@ -126,7 +130,8 @@ def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]
             "sectors are too small, and flagged"
         )
     rows_of_operations = _rows(sums, buffers, profile, misread)
-    metrics = [*profile.metrics, *_totals(profile, sums, notes), *rows_of_operations]
+    bulk = any(name.startswith(_BULK) for name, _ in rows.values())
+    metrics = [*profile.metrics, *_totals(profile, sums, notes, bulk), *rows_of_operations]
     executed = [(o, v) for (name, o, _), v in sums.items() if name == "executed.instructions"]
     whole = sum(value for _, value in executed)
     attributed = sum(value for operation, value in executed if operation is not None) / whole if whole else None
@@ -235,8 +240,8 @@ def _sums(instructions: Iterable[MeasuredInstruction], find: Finder) -> dict[Key
     return dict(sums)
 
 
-def _totals(profile: KernelProfile, sums: dict[Key, float], notes: list[str]) -> Iterator[Metric]:
-    """Totals of the kernel, flagged where our sums do not come to the same."""
+def _totals(profile: KernelProfile, sums: dict[Key, float], notes: list[str], bulk: bool) -> Iterator[Metric]:
+    """Totals of the kernel, flagged where our sums do not come to the same, or where ``bulk`` copies are not among them."""
     ours: dict[str, float] = defaultdict(float)
     for (name, _, _), value in sums.items():
         ours[name] += value
@@ -247,6 +252,8 @@ def _totals(profile: KernelProfile, sums: dict[Key, float], notes: list[str]) ->
             notes.append(
                 f"{row.metric}: instructions sum to {ours[row.metric]:.0f}, the profiler's total is {row.value:.0f}"
             )
+        if bulk and flag is None and row.metric in ("global.sectors", "global.sectors_ideal"):
+            flag = WITHOUT_BULK
         yield Metric(row.metric, row.value, row.unit, row.provenance, launch=row.launch, flag=flag)
     for name in _REQUESTS:
         if name in ours:

@@ -101,3 +101,25 @@ def matrix_products(
             T.copy(c, C[bx, 0, 0])
 
     return main
+
+
+@tilelang.jit
+def streamed_products(
+    M, N, K, block_M=128, block_N=256, block_K=64, num_stages=4, threads=256, dtype="float16", accumulator="float32"
+):
+    """A whole product, operands along K in memory: loads, products and the pipeline between them at their best."""
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), accumulator)):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            a = T.alloc_shared((block_M, block_K), dtype)
+            b = T.alloc_shared((block_N, block_K), dtype)
+            c = T.alloc_fragment((block_M, block_N), accumulator)
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, k * block_K], a)
+                T.copy(B[bx * block_N, k * block_K], b)
+                T.gemm(a, b, c, transpose_B=True)
+            T.copy(c, C[by * block_M, bx * block_N])
+
+    return main

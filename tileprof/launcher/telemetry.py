@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -46,6 +47,7 @@ class Watch:
         self._nvml: Any = found[0] if found is not None else None
         self._handle: Any = found[1] if found is not None else None
         self._stop = threading.Event()
+        self._started = self._seconds = 0.0
         self._thread: threading.Thread | None = None
         self._clocks: list[float] = []
         self._powers: list[float] = []
@@ -53,6 +55,7 @@ class Watch:
         self._temperature: float | None = None
 
     def __enter__(self) -> Self:
+        self._started = time.monotonic()
         if self._nvml is not None:
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
@@ -61,6 +64,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._seconds = time.monotonic() - self._started
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -91,8 +95,8 @@ class Watch:
                 self._reasons[reason] = self._reasons.get(reason, 0) + 1
 
     def summary(self) -> dict[str, Any] | None:
-        """``clock_hz`` and ``power_w`` (means), ``max_clock_hz``, ``temperature_c``, ``samples``, ``driver``, and ``reasons``: how
-        many samples saw each."""
+        """``clock_hz`` and ``power_w`` (means), ``max_clock_hz``, ``temperature_c``, ``samples``, ``seconds``, ``driver``, and
+        ``reasons``: how many samples saw each."""
         if self._nvml is None or not self._clocks:
             return None
         highest = self._ask("nvmlDeviceGetMaxClockInfo", 1)
@@ -106,6 +110,7 @@ class Watch:
             "power_w": sum(self._powers) / len(self._powers) if self._powers else None,
             "temperature_c": self._temperature,
             "samples": len(self._clocks),
+            "seconds": self._seconds,
             "driver": driver.decode() if isinstance(driver, bytes) else str(driver),
             "reasons": dict(self._reasons),
         }

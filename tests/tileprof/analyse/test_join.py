@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tileprof.analyse.join import join, join_bundle
+from tileprof.analyse.join import WITHOUT_BULK, join, join_bundle
 from tileprof.analyse.sass_access import Access, access, misread_by_profiler, mnemonic, opcode
 from tileprof.collect.ncu_file import KernelProfile, NcuReport, read
 from tileprof.errors import ProfileFormatError
@@ -312,3 +312,17 @@ def test_misread_counts_are_flagged_and_said(profile: KernelProfile) -> None:
     assert flags["shared.transactions"] == flags["shared.conflicts"] == "misread by profiler"
     assert flags["shared.requests"] is None
     assert any("P0" in note for note in joined.notes)
+
+
+def test_sectors_without_bulk_copies_are_flagged(profile: KernelProfile, listing: dict[str, Any]) -> None:
+    """The tensor memory accelerator's traffic is in no counter of instructions: the kernel's total is not all of it."""
+    plain = {m.metric: m.flag for m in join(profile, KERNEL, listing).metrics if m.operation is None}
+    assert plain["global.sectors"] is None
+    at = {name: place for place, name in enumerate(listing["columns"])}
+    more = copy.deepcopy(listing)
+    row = list(more["rows"][-1])
+    row[at["opcode"]], row[at["offset"]] = "UTMALDG.2D", row[at["offset"]] + 16
+    more["rows"].append(row)
+    flags = {m.metric: m.flag for m in join(profile, KERNEL, more).metrics if m.operation is None}
+    assert flags["global.sectors"] == WITHOUT_BULK
+    assert flags["shared.transactions"] is None

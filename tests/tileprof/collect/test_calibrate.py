@@ -46,12 +46,15 @@ def test_kernels_compute_what_they_say(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_work_of_a_probe_is_what_the_compiler_counts(target: str) -> None:
-    found = {probe.name: probe for probe in calibrate.probes(target, 2, 1 << 20)}
+    probes = list(calibrate.probes(target, 2, 1 << 20))
+    found = {probe.name: probe for probe in reversed(probes)}
     assert {"dram", "l2", "shared", "vector.float32", "vector.float16", "matrix.float16", "matrix.int8"} <= set(found)
     for name in ("vector.float32", "matrix.float16"):
         kernel = found[name].compile(target)
         assert sum((kernel.metadata.flops or {}).values()) == found[name].work
         assert not kernel.metadata.spill_store_bytes
+    (whole,) = [probe for probe in probes if probe.name == "matrix.float16" and probe.kernel == "streamed_products"]
+    assert sum((whole.compile(target).metadata.flops or {}).values()) == whole.work
     l2 = found["l2"]
     assert l2.values["chunks"] * l2.values["chunk"] * 4 <= 1 << 20
 
@@ -79,14 +82,16 @@ def test_products_that_miss_the_matrix_units_are_no_ceiling_of_them() -> None:
 
 def test_what_cannot_be_measured_is_said_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(probe: calibrate.Probe, target: str) -> Ceiling:
-        if probe.name.startswith("matrix"):
+        if probe.name.startswith("matrix") and probe.name != "matrix.int8":
             raise tilelang.errors.LaunchError("no such instruction here")
-        return Ceiling(target, probe.quantity, probe.unit_class, 1.0, HOW)
+        value = 3.0 if probe.kernel == "streamed_products" else 2.0
+        return Ceiling(target, probe.quantity, probe.unit_class, value, HOW)
 
     monkeypatch.setattr(calibrate, "measure", measure)
     heard: dict[str, str] = {}
     found = calibrate.calibrate_gpu("cuda:sm_90a", 132, 50 << 20, lambda name, ceiling, why: heard.update({name: why}))
-    assert len(found) == 6
+    assert len(found) == 7
+    assert {ceiling.value for ceiling in found if ceiling.unit_class == "matrix.int8"} == {3.0}  # the better of two
     assert heard["matrix.float16"] == "no such instruction here"
     assert heard["dram"] == ""
 
