@@ -39,7 +39,7 @@ class Mode:
 
 MODES = (
     Mode("time", "Time", "time.ns", "measured", "ns", "median of unprofiled launches"),
-    Mode("cycles", "Cycles", "cycles.elapsed", "measured", "cycles", "clock reads around operations in an instrumented build"),
+    Mode("cycles", "Cycles", "cycles.sum", "measured", "cycles", "cycles of all warps, by clock reads in a build of its own"),
     Mode("executed_measured", "Executed instructions", "executed.instructions", "measured", "instructions",
          "machine instructions issued by warps"),
     Mode("executed", "Executed instructions", "executed.instructions", "simulated", "instructions",

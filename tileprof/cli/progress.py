@@ -26,6 +26,9 @@ def outcome(result: CaseResult) -> str:
     parts = [STATUS_WORDS.get(result.status, result.status)]
     if result.timing is not None and result.timing.samples_ns:
         parts.append(f"{result.timing.median_ns / 1e6:.3f} ms")
+    slower = next((metric.value for metric in result.metrics if metric.metric == "cycles.slowdown"), None)
+    if slower is not None:
+        parts.append(f"{slower - 1:+.1%} with clock reads")
     if result.reason and result.status != "not_run":
         parts.append(result.reason.splitlines()[0])
     return ": ".join(parts)

@@ -2,8 +2,8 @@
 
 One process serves many cases, so that TVM is imported once.  It answers each request (a job as :meth:`Case.to_job`
 gives it, with ``do``, ``bundle_path``, ``temporary``, ``directory`` and ``seed``) with messages: ``stage``,
-``compiled``, ``reference``, ``analysed``, ``suggested``, ``checked``, ``note``, and ``done`` or ``failed`` at the end.  It never
-launches a kernel.
+``compiled``, ``reference``, ``analysed``, ``suggested``, ``checked``, ``instrumented``, ``note``, and ``done`` or ``failed`` at
+the end.  It never launches a kernel.
 """
 
 from __future__ import annotations
@@ -34,10 +34,15 @@ MOST_BLOCKS = 256
 Send = Callable[..., None]
 
 
-def compile_case(job: Mapping[str, Any]) -> tilelang.Kernel:
-    """The compiled kernel of a job.  Raises TileLangError, KernelSourceError, or what the author's factory raises."""
+def compile_case(job: Mapping[str, Any], *, instrumented: bool = False) -> tilelang.Kernel:
+    """The compiled kernel of a job, or the same with clock reads.
+
+    Raises TileLangError, KernelSourceError, or what the author's factory raises.
+    """
     target = job["target"]
     if job["bundle"]:
+        if instrumented:
+            raise KernelSourceError("a bundle is already compiled", remedy="name the kernel's source instead")
         kernel = tilelang.load(job["bundle"])
         if not kernel.target.name.startswith(target):
             message = f"the bundle is for {kernel.target.name}, and the case's target is {target}"
@@ -46,10 +51,16 @@ def compile_case(job: Mapping[str, Any]) -> tilelang.Kernel:
     factory = load_function(FunctionReference.from_json(job["source"]), job["directory"])
     for_target = getattr(factory, "for_target", None)
     if for_target is not None:
-        kernel = for_target(target)(**job["values"])
+        build = for_target(target)
+        kernel = (build.instrumented() if instrumented else build)(**job["values"])
     else:
         made = factory(**job["values"])
-        kernel = made if isinstance(made, tilelang.Kernel) else tilelang.compile(made, target)
+        if isinstance(made, tilelang.Kernel):
+            if instrumented:
+                raise KernelSourceError("the factory compiles by itself", remedy="let it return its @T.prim_func")
+            kernel = made
+        else:
+            kernel = tilelang.compile(made, target, instrument="operations" if instrumented else None)
     found: tilelang.Kernel = kernel
     return found
 
@@ -69,6 +80,8 @@ class CaseWorker:
                 return
             arguments, expected = self.prepare(kernel)
             self.simulate(kernel, arguments, expected)
+            if self.job.get("instrument"):
+                self.instrument()
             self.send("done")
         except ReferenceFailed as error:
             self.fail("crashed", str(error))
@@ -111,6 +124,17 @@ class CaseWorker:
             version=tilelang.__version__,
         )
         return kernel
+
+    def instrument(self) -> None:
+        """The same kernel with clock reads, saved beside the other; a failure costs the cycles and not the case."""
+        self.send("stage", stage="compiling with clock reads")
+        path = f"{self.job['bundle_path']}-cycles"
+        try:
+            compile_case(self.job, instrumented=True).save(path)
+        except (tilelang.errors.TileLangError, KernelSourceError) as error:
+            self.send("note", text=f"no cycles: {error}")
+            return
+        self.send("instrumented", path=path)
 
     def prepare(self, kernel: tilelang.Kernel) -> tuple[dict[str, Array], dict[str, Array]]:
         """Arguments for sample blocks and the expected outputs; the file for the launcher is announced."""

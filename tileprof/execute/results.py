@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
+from tileprof.collect.cycles import cycles_metrics, overhead_note
 from tileprof.collect.perf import metrics_of as counted_metrics
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
@@ -58,6 +59,7 @@ class CaseBuilder:
     notes: list[str] = field(default_factory=list)
     suggestions: tuple[Suggestion, ...] = ()
     foreign: ForeignWork | None = None
+    instrumented: str | None = None  # where the build with clock reads is
     stage: str = "waiting"
     seconds: float = 0.0
     _started: float | None = None
@@ -183,6 +185,13 @@ class CaseBuilder:
 
     def _take_counted(self, message: Mapping[str, Any]) -> None:
         self.metrics += counted_metrics(message["readings"], message["launches"])
+
+    def _take_instrumented(self, message: Mapping[str, Any]) -> None:
+        self.instrumented = message["path"]
+
+    def _take_clocked(self, message: Mapping[str, Any]) -> None:
+        self.metrics += cycles_metrics(message)
+        self.note(overhead_note(message))
 
     def forget(self) -> None:
         """Let go of what is large, once the result is stored."""

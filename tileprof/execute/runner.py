@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tileprof
 from tileprof import __version__
-from tileprof.collect import ncu, nsys, perf, rocprof, rocprofv3
+from tileprof.collect import cycles, ncu, nsys, perf, rocprof, rocprofv3
 from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
 from tileprof.collect.tool import Availability
@@ -28,6 +28,7 @@ from tileprof.workload import Case, Workload, expand_cases, load_workload
 from tileprof.workload.problems import unknown
 
 TOOLS: dict[str, Callable[[], Availability]] = {
+    "cycles": cycles.available,
     "ncu": ncu.available,
     "nsys": nsys.available,
     "rocprofv3": rocprofv3.available,

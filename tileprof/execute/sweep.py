@@ -206,6 +206,7 @@ class Sweep:
             "temporary": str(self.directory.temporary),
             "directory": str(self.workload.directory),
             "seed": self.workload.seed,
+            "instrument": plan.launches and "cycles" in plan.counters,
         }
         with self._turn:
             lane.ask(request, builder, self.workload.timeout_s, lambda _: None)
@@ -234,6 +235,7 @@ class Sweep:
             "seed": self.workload.seed,
             "timing": asdict(timing) if plan.timed else None,
             "count": "perf" in plan.counters,
+            "instrumented": builder.instrumented,
             "against": self.against.get(builder.case.id),
         }
         if timing.graph == "on" and (plan.gpu is None or plan.gpu.vendor != "nvidia"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     """Run one case and send what comes out, step by step.
 
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
-    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters).  Messages: ``stage``, ``check``,
-    ``incorrect``, ``timed``, ``telemetry``, ``counted``.
+    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (the bundle of a build
+    with clock reads).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``, ``counted``, ``clocked``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -137,6 +138,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
         send("telemetry", **seen)
     if job.get("count"):
         _count(runner, send)
+    if job.get("instrumented"):
+        _clock(runner, job, send)
     if job.get("against"):
         _interleave(runner, job, send)
 
@@ -155,6 +158,30 @@ def _count(runner: CaseRunner, send: Callable[..., None]) -> None:
             runner.launch()
     readings = {metric: {"value": one.value, "share": one.share} for metric, one in counting.readings.items()}
     send("counted", readings=readings, launches=COUNTED_LAUNCHES)
+
+
+def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:
+    """Launch the build with clock reads and send what it measured, and times of both builds in turns, as ``clocked``."""
+    try:
+        clocked = CaseRunner({**job, "bundle": job["instrumented"]})
+        clocked.launch()
+        if clocked.reference and not clocked.check().ok:
+            send("note", text="no cycles: the build with clock reads gave other results")
+            return
+        send("stage", stage="timing")
+        policy = job["timing"]
+        rounds = max(LEAST_ROUNDS, policy["rounds"])
+        one = {**policy, "rounds": 1, "budget_s": policy["budget_s"] / rounds}
+        times: dict[str, list[float]] = {"plain": [], "clocked": []}
+        sides = (("plain", plain), ("clocked", clocked))
+        for number in range(rounds):  # in turns, so that both find the device alike
+            for side, runner in sides if number % 2 == 0 else reversed(sides):
+                times[side] += runner.time(one)[0].samples_ns
+        cycles = clocked.kernel.cycles()
+    except tilelang.errors.TileLangError as error:
+        send("note", text=f"no cycles: {error}")
+        return
+    send("clocked", plain_ns=times["plain"], clocked_ns=times["clocked"], cycles=asdict(cycles))
 
 
 def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:

@@ -120,6 +120,19 @@ _SINGLES = (
         "cycles.end", "cycles", "when an operation of one block ended, from the block's start (instrumented build)"
     ),
     MetricInfo("cycles.elapsed", "cycles", "cycles of the units' clock from first to last work of the launch", "lower"),
+    MetricInfo(
+        "cycles.sum", "cycles", "cycles of all warps (wavefronts; blocks of a CPU): in an operation, or start to end"
+    ),
+    MetricInfo("cycles.run", "cycles", "of cycles.sum: in the operation's own work, with what it waits for on the way"),
+    MetricInfo("cycles.issue", "cycles", "of cycles.sum: starting work that goes on by itself"),
+    MetricInfo(
+        "cycles.wait", "cycles", "of cycles.sum: waiting for such work, at a barrier, or for another role", "lower"
+    ),
+    MetricInfo("cycles.count", "executions", "how often warps (wavefronts, blocks of a CPU) came to the operation"),
+    MetricInfo(
+        "cycles.longest", "cycles", "cycles of the longest warp (wavefront, block of a CPU), start to end", "lower"
+    ),
+    MetricInfo("cycles.slowdown", "ratio", "time of the build with clock reads, of the plain one's", "lower"),
     MetricInfo("dram.read_bytes", "bytes", "bytes read from device memory", "lower"),
     MetricInfo("dram.write_bytes", "bytes", "bytes written to device memory", "lower"),
     MetricInfo(

@@ -14,9 +14,6 @@ from tileprof.store.records import Unavailable
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
 
-NOT_THERE_YET = ("cycles",)
-"""Profilers that the workload format names and this version does not run."""
-
 _KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
 _VENDORS = {"cuda": "NVIDIA GPU", "hip": "AMD GPU", "cpu": "processor"}
 
@@ -71,7 +68,7 @@ def make_plan(
 
     ``tools`` answers for each counter tool whether it can be used here; one that is missing from it cannot.
 
-    Raises UsageError for a profiler that fits no target or is not there yet, ProfilerUnavailable for one that was asked for by name
+    Raises UsageError for a profiler that fits no target, ProfilerUnavailable for one that was asked for by name
     and is missing or denied on a target that is here.
     """
     _check_asked(workload, names, profilers)
@@ -104,8 +101,6 @@ def _check_asked(workload: Workload, names: tuple[str, ...], profilers: tuple[st
     for profiler in profilers:
         if profiler not in PROFILERS:
             raise UsageError(unknown("profiler", profiler, PROFILERS))
-        if profiler in NOT_THERE_YET:
-            raise UsageError(f"--profiler {profiler} is not there yet", remedy="use auto, none, timer, ncu or nsys")
         kind = _KINDS.get(profiler)
         if kind is not None and not any(workload.targets[name].kind == kind for name in names):
             shown = ", ".join(f"{name} ({workload.targets[name].target})" for name in names)
@@ -175,9 +170,6 @@ class _TargetPlanner:
             )
             return TargetPlan(target, launches=False, reason=reason)
         for profiler in named:
-            if profiler in NOT_THERE_YET:
-                message = f"the profiler {profiler} is not there yet; 'auto' measures what this version can"
-                return TargetPlan(target, launches=False, unsupported=message)
             state = self.tools[profiler]
             if not state.usable:
                 raise ProfilerUnavailable(f"{profiler}: {state.why}", remedy=state.remedy or None)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tileprof.collect import cycles
 from tileprof.collect.tool import Availability
 from tileprof.errors import ProfilerUnavailable, UsageError
 from tileprof.plan.amd_counters import counter_plan
 from tileprof.plan.machine import Gpu, Machine, amd_gpus, parse_nvidia_smi, probe, runs_on
 from tileprof.plan.passes import over_limit
-from tileprof.plan.plan import NOT_THERE_YET, Plan, make_plan
+from tileprof.plan.plan import Plan, make_plan
 from tileprof.workload.load import load_workload
 
 H200 = Gpu("nvidia", "NVIDIA H200", "9.0", "580.1")
@@ -87,13 +88,15 @@ def test_a_profiler_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
         plan(tmp_path, machine(), "none", "timer")
 
 
-def test_profilers_of_the_file_that_are_not_there_yet_are_no_silence(tmp_path: Path) -> None:
-    if not NOT_THERE_YET:
-        return
-    made = plan(tmp_path, machine(A100), a100=NOT_THERE_YET[0])
-    assert made.targets["a100"].unsupported == (
-        f"the profiler {NOT_THERE_YET[0]} is not there yet; 'auto' measures what this version can"
-    )
+def test_cycles_are_measured_wherever_kernels_are_launched(tmp_path: Path) -> None:
+    tools = {"cycles": cycles.available}
+    file = tmp_path / "w.yaml"
+    text = "version: 1\nname: x\ntargets: {laptop: {target: cpu, profiler: cycles}, a100: {target: cuda:sm_80}}\n"
+    file.write_text(text + "kernels: [{name: k, command: [x]}]\n")
+    workload = load_workload(file)
+    made = make_plan(workload, tuple(workload.targets), machine(A100), ("cycles",), tools)
+    assert {name: p.counters for name, p in made.targets.items()} == {"laptop": ("cycles",), "a100": ("cycles",)}
+    assert all(p.timed for p in made.targets.values())  # beside the plain build, whose time is the reference
 
 
 def test_passes_of_an_amd_gpu_are_planned_also_where_there_is_none(tmp_path: Path) -> None:

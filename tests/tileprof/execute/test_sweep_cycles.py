@@ -1,0 +1,85 @@
+"""``--profiler cycles`` from a workload file to the report, on this machine's processor; records from a launcher's message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tileprof.cli.progress import outcome as told
+from tileprof.collect.cycles import cycles_metrics, overhead_note
+
+WORKLOAD = """\
+version: 1
+name: cycles
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 3, rounds: 1}}
+targets:
+  cpu: {target: cpu, profiler: cycles}
+kernels:
+  - {name: scale, source: "kernels.py:scale", shapes: [{N: 100000}], reference: "kernels.py:double"}
+"""
+ALONE = "kernels: [{{name: bundled, bundle: {bundle}}}]\n"
+
+
+def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
+    outcome = folder.run(WORKLOAD)
+    assert outcome.status == 0, outcome.err
+    case = outcome.case("scale[N=100000]@cpu")
+    assert case.status == "ok"
+    found = {(m.metric, m.operation): m for m in case.metrics if m.metric.startswith("cycles.")}
+    (nest,) = [operation["id"] for operation in case.operations if operation["kind"] == "parallel"]
+    blocks = -(-100000 // 64)
+    assert found["cycles.count", nest].value == blocks
+    assert 0 < found["cycles.sum", nest].value == found["cycles.run", nest].value <= found["cycles.sum", None].value
+    assert ("cycles.wait", nest) not in found  # it has no such phase, which is not the same as 0
+    assert found["cycles.sum", nest].provenance.tool == "cycles"
+    assert f"{blocks} blocks" in found["cycles.sum", nest].provenance.detail
+    slowdown = found["cycles.slowdown", None].value
+    assert any(note.startswith("cycles: the build with clock reads took") for note in case.notes)
+    assert f"{slowdown - 1:+.1%} with clock reads" in outcome.err
+    assert f"{slowdown - 1:+.1%} with clock reads" in told(case)
+    assert case.timing is not None  # of the plain build
+    page = (outcome.directory / "index.html").read_text()
+    assert "cycles of all warps, by clock reads" in page  # a way to weigh the flame graph
+
+    bundle = f"run/{case.bundle}"
+    text = WORKLOAD[: WORKLOAD.index("kernels:")] + ALONE.format(bundle=bundle)
+    again = folder.run(text, directory="again")
+    assert again.status == 0, again.err
+    (bundled,) = again.run.cases
+    assert any("no cycles: a bundle is already compiled" in note for note in bundled.notes)
+    assert not [m for m in bundled.metrics if m.metric.startswith("cycles.")]
+
+
+def message(**changes: Any) -> dict[str, Any]:
+    operation = {
+        "operation": 3,
+        "label": "T.copy",
+        "kind": "copy",
+        "run": None,
+        "issue": 40,
+        "wait": 60,
+        "count": 8,
+        "workers": 4,
+    }
+    cycles = {
+        "operations": [operation], "worker": "warp", "workers": 400, "elapsed": 1000, "longest": 30,
+        "blocks": 100, "recorded": 100, "stride": 1,
+    }  # fmt: skip
+    return {"plain_ns": [100.0, 100.0, 90.0], "clocked_ns": [104.0, 105.0, 110.0], "cycles": {**cycles, **changes}}
+
+
+def test_records_of_a_message() -> None:
+    rows = {(row.metric, row.operation): row for row in cycles_metrics(message())}
+    assert {key: row.value for key, row in rows.items()} == {
+        ("cycles.sum", None): 1000, ("cycles.longest", None): 30, ("cycles.slowdown", None): pytest.approx(1.05),
+        ("cycles.sum", 3): 100, ("cycles.issue", 3): 40, ("cycles.wait", 3): 60, ("cycles.count", 3): 8,
+    }  # fmt: skip
+    assert rows["cycles.slowdown", None].provenance.kind == "derived"
+    assert rows["cycles.sum", 3].provenance.detail == "sum over 400 warps of one launch"
+    assert "+5.0%" in overhead_note(message())
+
+
+def test_a_sample_of_blocks_is_called_one() -> None:
+    rows = cycles_metrics(message(recorded=50, stride=2))
+    assert "scaled up from 50 of 100 blocks" in rows[0].provenance.detail

@@ -1,0 +1,64 @@
+"""Cycles of tile operations from a build that reads the clock around them: needs no profiler, and no permission.
+
+The launcher runs the build beside the plain one and sends what it measured (message ``clocked``); here that becomes records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from tileprof import __version__
+from tileprof.collect.tool import Availability
+from tileprof.metrics import make
+from tileprof.store.records import Metric, Provenance
+
+TOOL = "cycles"
+
+
+def available() -> Availability:
+    """Always: whatever launches can read its clock."""
+    return Availability(TOOL, True, version=__version__)
+
+
+def slowdown(message: Mapping[str, Any]) -> float:
+    """Time of the build with clock reads, of the plain one's: median over median."""
+    return float(median(message["clocked_ns"]) / median(message["plain_ns"]))
+
+
+def overhead_note(message: Mapping[str, Any]) -> str:
+    """The same for people, with the times it comes from."""
+    plain, clocked = median(message["plain_ns"]), median(message["clocked_ns"])
+    return (
+        f"cycles: the build with clock reads took {clocked / 1e3:.2f} us, the plain one {plain / 1e3:.2f} us: "
+        f"{slowdown(message) - 1:+.1%} (medians of {len(message['clocked_ns'])} launches each, in turns)"
+    )
+
+
+def cycles_metrics(message: Mapping[str, Any]) -> list[Metric]:
+    """Records of a message: of each operation the cycles of all workers by phase and their count, and totals of the kernel.
+
+    A phase that an operation does not have has no record.
+    """
+    cycles = message["cycles"]
+    workers = f"sum over {cycles['workers']} {cycles['worker']}s of one launch"
+    if cycles["recorded"] < cycles["blocks"]:
+        workers += f", scaled up from {cycles['recorded']} of {cycles['blocks']} blocks"
+    source = Provenance("measured", TOOL, __version__, workers)
+    longest = Provenance("measured", TOOL, __version__, f"the longest {cycles['worker']} that was recorded")
+    derived = Provenance("derived", TOOL, __version__, "median time of the build with clock reads / of the plain one")
+    rows = [
+        make("cycles.sum", float(cycles["elapsed"]), source),
+        make("cycles.longest", float(cycles["longest"]), longest),
+        make("cycles.slowdown", slowdown(message), derived),
+    ]
+    for operation in cycles["operations"]:
+        phases = {name: operation[name] for name in ("run", "issue", "wait")}
+        figures = {"sum": sum(value or 0 for value in phases.values()), **phases, "count": operation["count"]}
+        rows += [
+            make(f"cycles.{name}", float(value), source, operation=operation["operation"])
+            for name, value in figures.items()
+            if value is not None
+        ]
+    return [row for row in rows if row is not None]
