@@ -32,16 +32,12 @@ LAYOUTS: dict[str, Callable[[tuple[int, ...], int], SharedLayout]] = {
 
 def laid_out(monkeypatch: pytest.MonkeyPatch, make: Callable[[tuple[int, ...], int], SharedLayout]) -> None:
     """All shared tiles of kernels that are compiled from now lie as ``make`` says."""
-    choose = build.choose_layouts
 
-    def chosen(program: Any, target: Any) -> Any:
-        result = choose(program, target)
-        for buffer in program.buffers:
-            if buffer.scope == "shared":
-                result.shared[buffer.name] = make(buffer.shape, dtype_bytes(buffer.dtype))
-        return result
+    def chosen(program: Any, target: Any, layouts: Any) -> dict[str, SharedLayout]:
+        tiles = [buffer for buffer in program.buffers if buffer.scope == "shared"]
+        return {tile.name: make(tile.shape, dtype_bytes(tile.dtype)) for tile in tiles}
 
-    monkeypatch.setattr(build, "choose_layouts", chosen)
+    monkeypatch.setattr(build, "choose_shared_layouts", chosen)
 
 
 @pytest.mark.parametrize("target", TARGETS)
