@@ -16,8 +16,8 @@ class Finding:
     """A fault of one case, or what it is limited by.
 
     ``gain`` is the share of the case's time that the change is estimated to save (None: no estimate), ``basis`` how that was
-    estimated.  ``evidence`` are figures in words, ``advice`` what to change.  ``operation``, ``file`` and ``line`` say where,
-    None for the kernel as a whole.
+    estimated, ``predicted`` whether the time itself is a prediction.  ``evidence`` are figures in words, ``advice`` what to
+    change.  ``operation``, ``file`` and ``line`` say where, None for the kernel as a whole.
     """
 
     rule: str
@@ -33,6 +33,7 @@ class Finding:
     operation: int | None = None
     file: str = ""
     line: int | None = None
+    predicted: bool = False
 
 
 def finding(
@@ -56,6 +57,7 @@ def finding(
     return Finding(
         rule, facts.case.id, facts.case.target_name, title, tuple(evidence), advice, confidence, gain, basis, saved,
         operation if record is not None else None, str(where.get("file") or ""), where.get("line"),
+        not facts.measured,
     )  # fmt: skip
 
 

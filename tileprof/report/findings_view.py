@@ -60,6 +60,13 @@ def gain_text(gain: float | None) -> str:
     return numbers.ABSENT if gain is None else f"{gain * 100:.0f}{numbers.NO_BREAK}%"
 
 
+def _saved(found: Finding) -> str:
+    if not found.saved_ns:
+        return ""
+    word = "of the prediction" if found.predicted else "saved"
+    return f"{numbers.duration(found.saved_ns)} {word}"
+
+
 def _entry(found: Sequence[Finding], labels: dict[str, str]) -> Entry:
     worst = found[0]
     place = f"{shorten(worst.file, 60)}:{worst.line}" if worst.file and worst.line is not None else ""
@@ -71,7 +78,7 @@ def _entry(found: Sequence[Finding], labels: dict[str, str]) -> Entry:
         target_name=worst.target_name,
         gain=gain_text(worst.gain),
         width=round(100 * min(1.0, worst.gain or 0.0)),
-        saved=numbers.duration(worst.saved_ns) if worst.saved_ns else "",
+        saved=_saved(worst),
         confidence=worst.confidence,
         basis=worst.basis,
         evidence=worst.evidence,

@@ -94,6 +94,7 @@ def test_fires_on_its_fault(rule: str) -> None:
     found = findings(*CASES[rule][0]())
     assert rule in found, f"found {list(found)}"
     finding = found[rule]
+    assert finding.predicted == (CASES[rule][0]()[0].timing is None)
     assert finding.evidence
     assert all(finding.evidence)
     assert finding.advice
