@@ -20,6 +20,9 @@ ROWS = 64
 MOST_COLUMNS = 256
 """Columns of the widest instruction."""
 
+MOST_INTEGER_COLUMNS = 224
+"""The same of integers."""
+
 OPERAND_BYTES = 32
 """Bytes along K of the operands of one instruction, whatever their type."""
 
@@ -53,9 +56,14 @@ class WarpgroupProduct:
         return self.c_operand == self.c_dtype
 
     def columns(self) -> tuple[int, ...]:
-        """Widths an instruction can have, widest first: multiples of 8; of integers beyond 32 multiples of 16."""
+        """Widths an instruction can have, widest first: multiples of 8; of integers beyond 32 multiples of 16.
+
+        Integers end at 224: PTX goes on to 256, the table of PTX instructions that prints them does not.
+        """
         every = range(MOST_COLUMNS, 0, -8)
-        return tuple(n for n in every if self.c_dtype != "int32" or n % 16 == 0 or n <= 24)
+        return tuple(
+            n for n in every if self.c_dtype != "int32" or (n <= MOST_INTEGER_COLUMNS and (n % 16 == 0 or n <= 24))
+        )
 
     def name(self, columns: int) -> str:
         """The instruction's name."""

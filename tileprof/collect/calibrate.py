@@ -42,6 +42,7 @@ _BYTES = {"float8_e4m3": 1, "int8": 1, "float32": 4, "float64": 8}
 _TILES = ((128, 256, 4, 256), (128, 128, 4, 256), (128, 128, 3, 256), (128, 64, 2, 256), (64, 64, 2, 128))
 """Rows, columns, stages and threads of a whole product, the first that fits into shared memory."""
 _STAGING_BYTES = 4096
+_MOST_SUMS = 128  # registers of a thread for sums
 _PRODUCT_ROWS, _PRODUCT_DEPTH = 4096, 16384  # the depth in bytes of an operand's row
 _WITHOUT_MATRIX_UNITS = {"outer", "plain"}
 _CLASS_OF = {"float8_e4m3": "float8"}
@@ -110,6 +111,7 @@ def _matrix_probes(resolved: Any, unit_class: str, dtype: str, accumulator: str,
         (m, n, stages, threads)
         for m, n, stages, threads in _TILES
         if (m + n) * k * itemsize * stages <= resolved.shared.block_limit - _STAGING_BYTES
+        and m * n * (2 if dtype == "float64" else 1) <= _MOST_SUMS * threads
     ]
     if not fitting:
         return
