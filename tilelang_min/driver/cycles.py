@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilelang_min.errors import LaunchError
@@ -34,11 +34,23 @@ class OperationCycles:
         return sum(each or 0 for each in (self.run, self.issue, self.wait))
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One execution of a phase of an operation in the first block by one worker, in cycles from the first event of all."""
+
+    operation: int
+    phase: str
+    worker: int
+    begin: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Cycles:
     """Cycles of one launch.  ``elapsed``: summed over workers, from each one's start to its end; ``longest`` the largest.
 
     Of ``blocks`` in the launch every ``stride``-th was recorded (``recorded`` in all), and figures are scaled up by their ratio.
+    ``events``: those that a timeline records (``instrument="timeline"``), by worker and begin.
     """
 
     operations: tuple[OperationCycles, ...]
@@ -49,6 +61,7 @@ class Cycles:
     blocks: int
     recorded: int
     stride: int
+    events: tuple[Event, ...] = ()
 
     def text(self) -> str:
         """A table for people, the longest first; percent are of the elapsed cycles of all workers."""
@@ -62,9 +75,9 @@ class Cycles:
         return "\n".join(lines)
 
 
-def summarise(instrument: Instrument, values: Any, operations: Sequence[TileOperation]) -> Cycles:
-    """The record in ``values``, an array as ``instrument`` describes it."""
-    rows = values.reshape(instrument.parameter.shape)
+def summarise(instrument: Instrument, arrays: Sequence[Any], operations: Sequence[TileOperation]) -> Cycles:
+    """The record in ``arrays``, which are as ``instrument`` describes them."""
+    rows = arrays[0].reshape(instrument.parameter.shape)
     longest = int(rows[:, :, 0].max(initial=0))
     recorded, workers = rows.shape[:2]
     scale = instrument.blocks / recorded
@@ -91,11 +104,25 @@ def summarise(instrument: Instrument, values: Any, operations: Sequence[TileOper
         blocks=instrument.blocks,
         recorded=recorded,
         stride=instrument.stride,
+        events=_events(instrument, arrays[1]) if instrument.events is not None else (),
     )
 
 
+def _events(instrument: Instrument, values: Any) -> tuple[Event, ...]:
+    found = [
+        Event(slot.operation, slot.phase, worker, int(begin), int(end))
+        for worker, by_slot in enumerate(values)
+        for slot, stamps in zip(instrument.slots, by_slot, strict=True)
+        for begin, end in stamps
+        if end
+    ]
+    first = min((event.begin for event in found), default=0)
+    shifted = [replace(event, begin=event.begin - first, end=event.end - first) for event in found]
+    return tuple(sorted(shifted, key=lambda event: (event.worker, event.begin)))
+
+
 class InstrumentedLauncher:
-    """A launcher that adds the address of the figures to those of the arguments.
+    """A launcher that adds the addresses of the figures to those of the arguments.
 
     The figures are those of the last launch; launches on several streams at once would mix theirs.
     """
@@ -104,24 +131,29 @@ class InstrumentedLauncher:
         self.launcher = launcher
         self.instrument = instrument
         self.kind = kind
-        self._arrays: dict[int, Any] = {}  # by context; slots that nobody writes stay zero
+        self._arrays: dict[int, list[Any]] = {}  # by context; slots that nobody writes stay zero
         self._last: int | None = None
 
     def __call__(self, pointers: Sequence[int], **launch: Any) -> None:
-        self.launcher([*pointers, self._place()], **launch)
+        self.launcher([*pointers, *self._places()], **launch)
 
     def launch(self, context: int, pointers: Sequence[int], *rest: Any) -> None:
         """A launch in a context that is known to be current."""
-        self.launcher.launch(context, [*pointers, self._place(context)], *rest)
+        self.launcher.launch(context, [*pointers, *self._places(context)], *rest)
 
-    def values(self) -> Any:
-        """The figures of the last launch, when it has ended; LaunchError where there was none."""
+    def values(self) -> list[Any]:
+        """The figures of the last launch, when it has ended, one array a hidden parameter; LaunchError where there was none."""
         if self._last is None:
             raise LaunchError(
                 "the instrumented kernel has not been launched", remedy="launch it, then ask for its cycles"
             )
         held = self._arrays[self._last]
-        return held.copy() if self.kind == "cpu" else held.to_numpy(self.instrument.parameter.shape, "int64")
+        if self.kind == "cpu":
+            return [array.copy() for array in held]
+        return [
+            buffer.to_numpy(parameter.shape, "int64")
+            for buffer, parameter in zip(held, self.instrument.hidden, strict=True)
+        ]
 
     def close(self) -> None:
         """Unloads the binary."""
@@ -130,7 +162,7 @@ class InstrumentedLauncher:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.launcher, name)
 
-    def _place(self, context: int | None = None) -> int:
+    def _places(self, context: int | None = None) -> list[int]:
         import numpy as np
 
         if self.kind == "cpu":
@@ -140,13 +172,13 @@ class InstrumentedLauncher:
 
             context = cuda.ensure_context()
         if context not in self._arrays:
-            zeros = np.zeros(self.instrument.parameter.shape, np.int64)
+            zeros = [np.zeros(parameter.shape, np.int64) for parameter in self.instrument.hidden]
             if self.kind == "cpu":
                 self._arrays[context] = zeros
             else:
                 from tilelang_min.runtime.cuda import DeviceBuffer
 
-                self._arrays[context] = DeviceBuffer.from_numpy(zeros)
+                self._arrays[context] = [DeviceBuffer.from_numpy(array) for array in zeros]
         self._last = context
         held = self._arrays[context]
-        return int(held.ctypes.data if self.kind == "cpu" else held.pointer)
+        return [int(each.ctypes.data if self.kind == "cpu" else each.pointer) for each in held]

@@ -335,7 +335,7 @@ class Kernel:
     @property
     def _hidden(self) -> tuple[Parameter, ...]:
         """Parameters that the caller does not see."""
-        return () if self.instrument is None else (self.instrument.parameter,)
+        return () if self.instrument is None else self.instrument.hidden
 
     def hidden_arguments(self) -> tuple[Any, ...]:
         """NumPy arrays for the parameters that an instrumented build has beyond the author's; none for a plain one."""

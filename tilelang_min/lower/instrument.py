@@ -31,6 +31,8 @@ from tilelang_min.program.instrument import (
     CLOCK,
     CLOCK_AMD,
     CLOCK_CPU,
+    EVENTS,
+    TIMELINE,
     Instrument,
     Slot,
 )
@@ -38,7 +40,6 @@ from tilelang_min.program.instrument import (
 MOST_BLOCKS = 4096
 """Blocks whose figures are written; of a larger grid every n-th block is."""
 
-_PARAMETER = "tl_cycles"
 _LEAVES = frozenset({"copy", "gemm", "fill", "parallel", "reduce", "store", "barrier"})
 """Kinds of operations that are timed whole, also where they bring data of another on the way."""
 
@@ -52,31 +53,48 @@ _WORKERS = {"cuda": "warp", "hip": "wavefront", "cpu": "block"}
 
 def instrument(program: ThreadProgram, kind: str) -> tuple[ThreadProgram, Instrument]:
     """The program with clock reads and one parameter more, and what that parameter holds afterwards."""
-    trial = _Instrumenter(program, ())  # says which slots there are, of which the size of the parameter follows
+    timeline = kind == TIMELINE
+    trial = _Instrumenter(
+        program, (), timeline=timeline
+    )  # says which slots there are, of which the size of the parameter follows
     trial.enter(program.function.body)
     slots = tuple(sorted(trial.sums, key=lambda slot: (slot.operation, slot.phase)))
-    made = _Instrumenter(program, slots)
+    made = _Instrumenter(program, slots, timeline=timeline)
     body = made.enter(program.function.body)
     parameters = list(program.function.params)
-    parameters.insert(len(program.parameters), made.pointer)
-    declared = sequence([tirx.DeclBuffer(made.buffer, data=made.pointer), *_flat(body)])
+    hidden = [made.figures, *([made.events] if timeline else [])]
+    parameters[len(program.parameters) : len(program.parameters)] = [each.pointer for each in hidden]
+    declared = sequence([*(tirx.DeclBuffer(each.buffer, data=each.pointer) for each in hidden), *_flat(body)])
     function = tirx.PrimFunc(parameters, declared).with_attr(dict(program.function.attrs.items()))
-    parameter = Parameter(made.name, "int64", made.shape, "inout")
+    records = [Parameter(each.name, "int64", each.shape, "inout") for each in hidden]
     record = Instrument(
         kind=kind,
-        parameter=parameter,
+        parameter=records[0],
         slots=slots,
         worker=_WORKERS[program.target.kind],
         blocks=made.blocks,
         stride=made.stride,
+        events=records[1] if timeline else None,
     )
-    return replace(program, function=function, parameters=(*program.parameters, parameter)), record
+    return replace(program, function=function, parameters=(*program.parameters, *records)), record
+
+
+class _Hidden:
+    """A parameter that is added: int64, of a name that no other has."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], program: ThreadProgram) -> None:
+        while name in {parameter.name for parameter in program.parameters}:
+            name += "_"
+        self.name, self.shape = name, shape
+        self.pointer = tirx.Var(name, ir.PointerType(ir.PrimType("int64"), "global"))
+        size = max(1, prod(shape))
+        self.buffer = tirx.decl_buffer((size,), "int64", name, data=self.pointer, scope="global", data_alignment=8)
 
 
 class _Instrumenter:
     """State of one rewriting; ``slots`` are those that get a place in memory."""
 
-    def __init__(self, program: ThreadProgram, slots: tuple[Slot, ...]) -> None:
+    def __init__(self, program: ThreadProgram, slots: tuple[Slot, ...], *, timeline: bool) -> None:
         self.program = program
         self.slots = {slot: number for number, slot in enumerate(slots)}
         self.kind = program.target.kind
@@ -92,14 +110,10 @@ class _Instrumenter:
         self.blocks = prod(program.grid)
         self.stride = max(1, -(-self.blocks // MOST_BLOCKS))
         self.workers = 1 if self.kind == "cpu" else -(-program.threads // program.target.warp_size)
-        self.shape = (-(-self.blocks // self.stride), self.workers, 1 + 2 * len(slots))
-        self.name = _PARAMETER
-        while self.name in {parameter.name for parameter in program.parameters}:
-            self.name += "_"
-        self.pointer = tirx.Var(self.name, ir.PointerType(ir.PrimType("int64"), "global"))
-        self.buffer = tirx.decl_buffer(
-            (prod(self.shape),), "int64", self.name, data=self.pointer, scope="global", data_alignment=8
-        )
+        self.width = 1 + 2 * len(slots)
+        self.figures = _Hidden("tl_cycles", (-(-self.blocks // self.stride), self.workers, self.width), program)
+        self.events = _Hidden("tl_events", (self.workers, len(slots), EVENTS, 2), program)
+        self.recorded: dict[Slot, Any] | None = {} if timeline else None  # of each slot how many events there were
         self.before, self.now = self.register("tl_before"), self.register("tl_now")
         self.start, self.end = self.register("tl_start"), self.register("tl_end")
 
@@ -126,7 +140,8 @@ class _Instrumenter:
         if not self.written:
             statements += self.write()
         setup = [_store(register, tirx.const(0, "int64")) for register in self.sums.values()]
-        setup += [_store(register, tirx.const(0, "int32")) for register in self.counters]
+        small = [*self.counters, *(self.recorded or {}).values()]
+        setup += [_store(register, tirx.const(0, "int32")) for register in small]
         return sequence([*setup, *self.read(self.start), *statements])
 
     # -- statements --------------------------------------------------------------------------------------------------
@@ -146,6 +161,7 @@ class _Instrumenter:
                     out.extend(self.read(self.now))
                     total = self.sum(current)
                     out.append(_store(total, _value(total) + (_value(self.now) - _value(self.before))))
+                    out.extend(self.event(current))
                     if slot is not None:
                         out.append(_store(self.before, _value(self.now)))
                         out.extend(held)
@@ -254,13 +270,11 @@ class _Instrumenter:
 
     def write(self) -> list[Any]:
         """The figures of the region at hand, from one lane of each warp."""
-        width = self.shape[-1]
-        thread = self.indices.get("threadIdx.x")
         block = self.linear_block()
         row = block if self.stride == 1 else tirx.floordiv(block, self.stride)
-        worker = 0 if thread is None else tirx.floordiv(thread, self.program.target.warp_size)
-        base = (row * self.workers + worker) * width
-        stores = [tirx.BufferStore(self.buffer, _value(self.end) - _value(self.start), [base])]
+        base = (row * self.workers + self.worker()) * self.width
+        buffer = self.figures.buffer
+        stores = [tirx.BufferStore(buffer, _value(self.end) - _value(self.start), [base])]
         for slot, uses in self.uses.items():
             place = base + (1 + 2 * self.slots.get(slot, 0))
             count: Any = tirx.const(sum(each is None for each in uses), "int64")
@@ -268,10 +282,8 @@ class _Instrumenter:
                 if each is not None:
                     count = count + tirx.Cast("int64", _value(each))
             total = _value(self.sum(slot))
-            stores += [tirx.BufferStore(self.buffer, total, [place]), tirx.BufferStore(self.buffer, count, [place + 1])]
-        condition: Any = None
-        if thread is not None:
-            condition = tirx.EQ(tirx.floormod(thread, self.program.target.warp_size), 0)
+            stores += [tirx.BufferStore(buffer, total, [place]), tirx.BufferStore(buffer, count, [place + 1])]
+        condition = self.first_lane()
         if self.stride > 1:
             sampled = tirx.EQ(tirx.floormod(block, self.stride), 0)
             condition = sampled if condition is None else tirx.And(condition, sampled)
@@ -279,6 +291,34 @@ class _Instrumenter:
         body = sequence(stores)
         guarded = body if condition is None else tirx.IfThenElse(condition, body, None)
         return [marker, *self.read(self.end), guarded]
+
+    def worker(self) -> Any:
+        """Number of the warp in its block."""
+        thread = self.indices.get("threadIdx.x")
+        return tirx.IntImm("int32", 0) if thread is None else tirx.floordiv(thread, self.program.target.warp_size)
+
+    def first_lane(self) -> Any:
+        """Condition of one thread of each warp; None on a CPU."""
+        thread = self.indices.get("threadIdx.x")
+        return None if thread is None else tirx.EQ(tirx.floormod(thread, self.program.target.warp_size), 0)
+
+    def event(self, slot: Slot) -> list[Any]:
+        """In a timeline, begin and end of the stretch that has just ended, if it is among the first ones of the first block."""
+        if self.recorded is None:
+            return []
+        if slot not in self.recorded:
+            self.recorded[slot] = self.register(f"tl_event_{slot.phase}_{slot.operation}", "int32")
+        number = self.recorded[slot]
+        place = ((self.worker() * len(self.slots) + self.slots.get(slot, 0)) * EVENTS + _value(number)) * 2
+        stores = [
+            tirx.BufferStore(self.events.buffer, _value(clock), [place + offset])
+            for offset, clock in enumerate((self.before, self.now))
+        ]
+        condition = tirx.And(tirx.LT(_value(number), EVENTS), tirx.EQ(self.linear_block(), 0))
+        lane = self.first_lane()
+        if lane is not None:
+            condition = tirx.And(condition, lane)
+        return [tirx.IfThenElse(condition, sequence(stores), None), _store(number, _value(number) + 1)]
 
     def linear_block(self) -> Any:
         """Number of the block, x fastest."""

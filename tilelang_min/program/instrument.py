@@ -8,9 +8,15 @@ from typing import Any
 from tilelang_min.program.thread_program import Parameter
 
 OPERATIONS = "operations"
-"""The one kind of instrumentation: the clock is read around tile operations."""
+"""The clock is read around tile operations, and how long each took is added up."""
 
-KINDS = (OPERATIONS,)
+TIMELINE = "timeline"
+"""The same, and of one block when each of the first executions began and ended."""
+
+KINDS = (OPERATIONS, TIMELINE)
+
+EVENTS = 8
+"""Executions of a slot that a timeline records."""
 
 PHASES = ("run", "issue", "wait")
 """``run``: the operation's own work, with what it waits for on the way.  ``issue``: starting what goes on by itself (copies and
@@ -41,6 +47,8 @@ class Instrument:
     ``parameter`` is int64 ``[rows, workers, 1 + 2 * slots]``, behind the author's parameters: a row for each block whose linear
     number (x fastest) is a multiple of ``stride``; a column for each ``worker`` of a block: ``warp``, ``wavefront``, or on a
     CPU the whole ``block``.  First come its cycles from start to end, then sum and count of each slot.
+
+    ``events`` (of a timeline) is int64 ``[workers, slots, EVENTS, 2]``: of the first block, the clock at begin and end.
     """
 
     kind: str
@@ -49,22 +57,34 @@ class Instrument:
     worker: str
     blocks: int
     stride: int
+    events: Parameter | None = None
+
+    @property
+    def hidden(self) -> tuple[Parameter, ...]:
+        """The parameters behind the author's."""
+        return (self.parameter,) if self.events is None else (self.parameter, self.events)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready; :meth:`from_json` is its inverse."""
         record = asdict(self)
         record["parameter"]["shape"] = list(self.parameter.shape)
+        if self.events is not None:
+            record["events"]["shape"] = list(self.events.shape)
         record["slots"] = [asdict(slot) for slot in self.slots]
         return record
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Instrument:
         """What :meth:`to_json` wrote."""
-        parameter = record["parameter"]
+        parameter, events = (
+            None if item is None else Parameter(**{**item, "shape": tuple(item["shape"])})
+            for item in (record["parameter"], record.get("events"))
+        )
         return cls(
             **{
                 **record,
-                "parameter": Parameter(**{**parameter, "shape": tuple(parameter["shape"])}),
+                "parameter": parameter,
+                "events": events,
                 "slots": tuple(Slot(**slot) for slot in record["slots"]),
             }
         )

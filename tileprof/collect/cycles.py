@@ -62,3 +62,31 @@ def cycles_metrics(message: Mapping[str, Any]) -> list[Metric]:
             if value is not None
         ]
     return [row for row in rows if row is not None]
+
+
+GROUP_WARPS = 4
+"""Warps of a group: they meet in products of warp groups, and of so many the first stands for all."""
+
+
+def timeline_metrics(message: Mapping[str, Any]) -> list[Metric]:
+    """``cycles.begin`` and ``cycles.end`` of the operations of one block; the form is that of ``analyse/timeline.py``.
+
+    A block of more than GROUP_WARPS workers is shown by its groups, the first worker of each for all.
+    """
+    events = message["events"]
+    many = max((event["worker"] for event in events), default=0) >= GROUP_WARPS
+    each = GROUP_WARPS if many else 1
+    source = Provenance(
+        "measured", TOOL, __version__, "one block of a build of its own; the first executions of each operation"
+    )
+    seen: dict[tuple[int, int], int] = {}
+    rows = []
+    for event in sorted(events, key=lambda item: item["begin"]):
+        group, place = divmod(event["worker"], each)
+        if place:
+            continue
+        operation = event["operation"]
+        number = seen[operation, group] = seen.get((operation, group), -1) + 1
+        where = {"operation": operation, "access": f"group {group}", "launch": number}
+        rows += [make(f"cycles.{end}", float(event[end]), source, **where) for end in ("begin", "end")]
+    return [row for row in rows if row is not None]

@@ -34,14 +34,14 @@ MOST_BLOCKS = 256
 Send = Callable[..., None]
 
 
-def compile_case(job: Mapping[str, Any], *, instrumented: bool = False) -> tilelang.Kernel:
-    """The compiled kernel of a job, or the same with clock reads.
+def compile_case(job: Mapping[str, Any], *, instrument: str | None = None) -> tilelang.Kernel:
+    """The compiled kernel of a job, or the same with clock reads of kind ``instrument``.
 
     Raises TileLangError, KernelSourceError, or what the author's factory raises.
     """
     target = job["target"]
     if job["bundle"]:
-        if instrumented:
+        if instrument:
             raise KernelSourceError("a bundle is already compiled", remedy="name the kernel's source instead")
         kernel = tilelang.load(job["bundle"])
         if not kernel.target.name.startswith(target):
@@ -52,15 +52,15 @@ def compile_case(job: Mapping[str, Any], *, instrumented: bool = False) -> tilel
     for_target = getattr(factory, "for_target", None)
     if for_target is not None:
         build = for_target(target)
-        kernel = (build.instrumented() if instrumented else build)(**job["values"])
+        kernel = (build.instrumented(instrument) if instrument else build)(**job["values"])
     else:
         made = factory(**job["values"])
         if isinstance(made, tilelang.Kernel):
-            if instrumented:
+            if instrument:
                 raise KernelSourceError("the factory compiles by itself", remedy="let it return its @T.prim_func")
             kernel = made
         else:
-            kernel = tilelang.compile(made, target, instrument="operations" if instrumented else None)
+            kernel = tilelang.compile(made, target, instrument=instrument)
     found: tilelang.Kernel = kernel
     return found
 
@@ -128,13 +128,14 @@ class CaseWorker:
     def instrument(self) -> None:
         """The same kernel with clock reads, saved beside the other; a failure costs the cycles and not the case."""
         self.send("stage", stage="compiling with clock reads")
-        path = f"{self.job['bundle_path']}-cycles"
+        paths = {kind: f"{self.job['bundle_path']}-{kind}" for kind in ("operations", "timeline")}
         try:
-            compile_case(self.job, instrumented=True).save(path)
+            for kind, path in paths.items():
+                compile_case(self.job, instrument=kind).save(path)
         except (tilelang.errors.TileLangError, KernelSourceError) as error:
             self.send("note", text=f"no cycles: {error}")
             return
-        self.send("instrumented", path=path)
+        self.send("instrumented", paths=paths)
 
     def prepare(self, kernel: tilelang.Kernel) -> tuple[dict[str, Array], dict[str, Array]]:
         """Arguments for sample blocks and the expected outputs; the file for the launcher is announced."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
-from tileprof.collect.cycles import cycles_metrics, overhead_note
+from tileprof.collect.cycles import cycles_metrics, overhead_note, timeline_metrics
 from tileprof.collect.perf import metrics_of as counted_metrics
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
@@ -59,7 +59,7 @@ class CaseBuilder:
     notes: list[str] = field(default_factory=list)
     suggestions: tuple[Suggestion, ...] = ()
     foreign: ForeignWork | None = None
-    instrumented: str | None = None  # where the build with clock reads is
+    instrumented: dict[str, str] | None = None  # where the builds with clock reads are, by their kind
     stage: str = "waiting"
     seconds: float = 0.0
     _started: float | None = None
@@ -187,10 +187,10 @@ class CaseBuilder:
         self.metrics += counted_metrics(message["readings"], message["launches"])
 
     def _take_instrumented(self, message: Mapping[str, Any]) -> None:
-        self.instrumented = message["path"]
+        self.instrumented = dict(message["paths"])
 
     def _take_clocked(self, message: Mapping[str, Any]) -> None:
-        self.metrics += cycles_metrics(message)
+        self.metrics += cycles_metrics(message) + timeline_metrics(message)
         self.note(overhead_note(message))
 
     def forget(self) -> None:

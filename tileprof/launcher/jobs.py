@@ -104,8 +104,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     """Run one case and send what comes out, step by step.
 
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
-    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (the bundle of a build
-    with clock reads).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``, ``counted``, ``clocked``.
+    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (bundles of builds
+    with clock reads, by kind).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``, ``counted``, ``clocked``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -163,7 +163,7 @@ def _count(runner: CaseRunner, send: Callable[..., None]) -> None:
 def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:
     """Launch the build with clock reads and send what it measured, and times of both builds in turns, as ``clocked``."""
     try:
-        clocked = CaseRunner({**job, "bundle": job["instrumented"]})
+        clocked = CaseRunner({**job, "bundle": job["instrumented"]["operations"]})
         clocked.launch()
         if clocked.reference and not clocked.check().ok:
             send("note", text="no cycles: the build with clock reads gave other results")
@@ -178,10 +178,14 @@ def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) ->
             for side, runner in sides if number % 2 == 0 else reversed(sides):
                 times[side] += runner.time(one)[0].samples_ns
         cycles = clocked.kernel.cycles()
+        timeline = CaseRunner({**job, "bundle": job["instrumented"]["timeline"]})
+        for _ in range(2):  # the first one finds nothing in any cache
+            timeline.launch()
+        events = [asdict(event) for event in timeline.kernel.cycles().events]
     except tilelang.errors.TileLangError as error:
         send("note", text=f"no cycles: {error}")
         return
-    send("clocked", plain_ns=times["plain"], clocked_ns=times["clocked"], cycles=asdict(cycles))
+    send("clocked", plain_ns=times["plain"], clocked_ns=times["clocked"], cycles=asdict(cycles), events=events)
 
 
 def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import instrument_kernels as kernels
@@ -59,7 +60,7 @@ def test_every_operation_is_counted_as_often_as_it_runs(builds: Any) -> None:
     rows = np.zeros(instrument.parameter.shape, np.int64)
     if target == "cpu":
         clocked(*arguments)
-        rows = clocked._launcher.values()
+        (rows,) = clocked._launcher.values()
     else:
         named = dict(zip(("A", "B", "C", instrument.parameter.name), [*arguments, rows], strict=True))
         rows = simulate(clocked.thread_program(), named, count=False).outputs[instrument.parameter.name]
@@ -149,6 +150,26 @@ def test_of_a_large_grid_a_sample_is_written_and_scaled_up() -> None:
     np.testing.assert_array_equal(out, 2 * given)
     (operation,) = kernel.cycles().operations
     assert operation.count == 10_000
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a"])
+def test_a_timeline_has_the_first_executions_of_one_block(target: str) -> None:
+    kernel = kernels.product.for_target(target).instrumented("timeline")(**SIZES[target])
+    arguments = [np.ones(p.shape, np.float16) for p in kernel.parameters]
+    if target == "cpu":
+        kernel(*arguments)
+        cycles = kernel.cycles()
+        assert cycles.events[0].begin == 0
+        products = [event for event in cycles.events if label_of(kernel, event.operation) == GEMM]
+        assert len(products) == 4
+        assert all(event.begin < event.end for event in cycles.events)
+        assert all(a.end <= b.begin for a, b in pairwise(products))
+        (total,) = [item.sum for item in cycles.operations if item.label == GEMM]
+        assert sum(event.end - event.begin for event in products) < total  # that of both blocks
+    else:
+        found = kernel.simulate(*arguments, count=False).outputs
+        assert set(found) == {"C"}
+        np.testing.assert_array_equal(found["C"], np.full((128, 128), 256, np.float16))
 
 
 def test_a_saved_bundle_stays_instrumented(tmp_path: Any) -> None:

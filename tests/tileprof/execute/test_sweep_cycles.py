@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tileprof.analyse.timeline import timelines
 from tileprof.cli.progress import outcome as told
-from tileprof.collect.cycles import cycles_metrics, overhead_note
+from tileprof.collect.cycles import cycles_metrics, overhead_note, timeline_metrics
 
 WORKLOAD = """\
 version: 1
@@ -38,6 +39,9 @@ def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
     assert any(note.startswith("cycles: the build with clock reads took") for note in case.notes)
     assert f"{slowdown - 1:+.1%} with clock reads" in outcome.err
     assert f"{slowdown - 1:+.1%} with clock reads" in told(case)
+    spans = timelines(case)
+    assert [(span.operation, span.group, span.iteration) for span in spans] == [(nest, 0, 0)]
+    assert 0 == spans[0].start < spans[0].end
     assert case.timing is not None  # of the plain build
     page = (outcome.directory / "index.html").read_text()
     assert "cycles of all warps, by clock reads" in page  # a way to weigh the flame graph
@@ -66,7 +70,17 @@ def message(**changes: Any) -> dict[str, Any]:
         "operations": [operation], "worker": "warp", "workers": 400, "elapsed": 1000, "longest": 30,
         "blocks": 100, "recorded": 100, "stride": 1,
     }  # fmt: skip
-    return {"plain_ns": [100.0, 100.0, 90.0], "clocked_ns": [104.0, 105.0, 110.0], "cycles": {**cycles, **changes}}
+    events = [
+        {"operation": 3, "phase": phase, "worker": worker, "begin": begin, "end": begin + 5}
+        for worker in range(8)
+        for phase, begin in (("wait", 20 + worker), ("issue", worker))
+    ]
+    return {
+        "events": events,
+        "plain_ns": [100.0, 100.0, 90.0],
+        "clocked_ns": [104.0, 105.0, 110.0],
+        "cycles": {**cycles, **changes},
+    }
 
 
 def test_records_of_a_message() -> None:
@@ -83,3 +97,13 @@ def test_records_of_a_message() -> None:
 def test_a_sample_of_blocks_is_called_one() -> None:
     rows = cycles_metrics(message(recorded=50, stride=2))
     assert "scaled up from 50 of 100 blocks" in rows[0].provenance.detail
+
+
+def test_events_become_the_spans_of_warp_groups() -> None:
+    rows = timeline_metrics(message())
+    assert [(row.metric, row.access, row.launch, row.value) for row in rows if row.metric == "cycles.begin"] == [
+        ("cycles.begin", "group 0", 0, 0), ("cycles.begin", "group 1", 0, 4),
+        ("cycles.begin", "group 0", 1, 20), ("cycles.begin", "group 1", 1, 24),
+    ]  # fmt: skip
+    few = {"events": [event for event in message()["events"] if event["worker"] < 4]}
+    assert {row.access for row in timeline_metrics(few)} == {f"group {number}" for number in range(4)}
