@@ -7,8 +7,8 @@
 Method: matrix products and attention, each for warp groups with a ring of stages and (``-sm80``) without; inputs from a normal
 distribution.  The results of both builds must have the same bits.  Times: CUDA events, both builds in turns, the order reversed
 from round to round, the L2 flushed before each launch; overhead is the ratio of the medians less 1.  Cycles are of the last launch.
-Samples: one launch of each build under ncu, joined with operations by its line table.  Spearman's rank correlation is taken over
-the operations that have cycles: of the cycles of all warps with the samples of the plain build, and with those of the other.
+Samples: one launch of the plain build under ncu (``--all-builds``: of both), joined with operations by instruction.  Spearman's
+rank correlation is taken over the operations that have cycles, between the cycles of all warps and the samples.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def inputs_of(kernel: Any) -> list[Any]:
     return made
 
 
-def run(bundles: Path, out: Path) -> int:
-    """Times, cycles and reports of every kernel; 1 where results differ or a report is missing."""
+def run(bundles: Path, out: Path, profiled: Sequence[str]) -> int:
+    """Times and cycles of every kernel, reports of the builds ``profiled``; 1 where results differ or a report is missing."""
     import torch
 
     import tilelang_min as tilelang
@@ -121,12 +121,13 @@ def run(bundles: Path, out: Path) -> int:
     del flush
     torch.cuda.empty_cache()
     for name in results["kernels"]:
-        failed |= any(not profile(bundles, out, name, build) for build in BUILDS)
+        failed |= any(not profile(bundles, out, name, build) for build in profiled)
     return int(failed)
 
 
 def profile(bundles: Path, out: Path, name: str, build: str) -> bool:
     """One launch under ncu; says what went wrong."""
+    import tilelang_min as tilelang
     from tileprof.collect import ncu
 
     path = ncu.find()
@@ -135,7 +136,8 @@ def profile(bundles: Path, out: Path, name: str, build: str) -> bool:
         return False
     report, log = out / f"{name}-{build}.ncu-rep", out / f"{name}-{build}.log"
     child = [sys.executable, __file__, "launch", str(bundles), f"{name}-{build}"]
-    command = ncu.command(path, child, symbol="regex:_kernel$", report=report, log=log, major=9, launch_skip=1)
+    symbol = tilelang.load(bundles / f"{name}-{build}.tlk").bundle.record["symbol"]
+    command = ncu.command(path, child, symbol=symbol, report=report, log=log, major=9, launch_skip=1)
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     print(
@@ -196,13 +198,16 @@ def report(bundles: Path, out: Path, result: Path) -> int:
         print(f"{name}: {plain:.1f} us, {clocked:.1f} us with clock reads: {kernel['overhead']:+.1%}")
         kernel["samples"], kernel["spearman"] = {}, {}
         for build in BUILDS:
-            found = samples_of(bundles / f"{name}-{build}.tlk", out / f"{name}-{build}.ncu-rep")
+            path = out / f"{name}-{build}.ncu-rep"
+            if not path.exists():
+                continue
+            found = samples_of(bundles / f"{name}-{build}.tlk", path)
             kernel["samples"][build] = found
             agreement = spearman(list(cycles.values()), [found.get(key, 0.0) for key in cycles])
             kernel["spearman"][build] = agreement
             shown = "-" if agreement is None else f"{agreement:.3f}"
             print(f"  Spearman with the samples of the {build} build: {shown} ({len(cycles)} operations)")
-        total, samples = sum(cycles.values()), kernel["samples"]["plain"]
+        total, samples = sum(cycles.values()), kernel["samples"].get("plain", {})
         of = sum(samples.values()) or 1.0
         for item in sorted(operations, key=lambda each: -cycles[each["operation"]]):
             number = item["operation"]
@@ -220,13 +225,14 @@ def main() -> int:
     parser.add_argument("bundles", type=Path)
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--all-builds", action="store_true", help="run: profile the builds with clock reads, too")
     chosen = parser.parse_args()
     if chosen.verb == "compile":
         return compile_all(chosen.bundles, chosen.target)
     if chosen.verb == "launch":
         return launch(chosen.bundles, chosen.rest[0])
     if chosen.verb == "run":
-        return run(chosen.bundles, Path(chosen.rest[0]))
+        return run(chosen.bundles, Path(chosen.rest[0]), BUILDS if chosen.all_builds else BUILDS[:1])
     return report(chosen.bundles, Path(chosen.rest[0]), Path(chosen.rest[1]))
 
 

@@ -21,6 +21,11 @@ def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
     hidden = kernel.hidden_arguments() if args else ()
     analysis = analyse_program(kernel._program, (*args, *hidden))
+    if kernel.instrument is not None:  # what the caller does not see is not counted
+        names = {parameter.name for parameter in kernel.instrument.hidden}
+        outputs = {name: value for name, value in analysis.outputs.items() if name not in names}
+        counts = tuple(count for count in analysis.counts if count.buffer not in names)
+        analysis = replace(analysis, counts=counts, outputs=outputs)
     if kernel.target.kind != "hip":
         return analysis
     counts, notes = check_emitted(analysis.counts, kernel.listing.instructions, kernel.operations)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilelang_min as tilelang
+from tilelang_min.driver.cycles import InstrumentedLauncher
 from tilelang_min.errors import LanguageError, LaunchError
 from tilelang_min.simulate import simulate
 
@@ -120,6 +121,50 @@ def test_clock_reads_stand_where_they_were_written(builds: Any) -> None:
     else:
         assert len(re.findall("rdtsc", text)) > 4
     assert not re.search(r"SR_CLOCKLO|s_memtime|rdtsc", plain.assembly())
+
+
+def test_counts_are_those_of_the_plain_build(builds: Any) -> None:
+    _, plain, clocked, arguments = builds
+    found = [kernel.analyse(*arguments) for kernel in (plain, clocked)]
+    places = [{(c.operation, c.buffer, c.access): (c.requests, c.bytes) for c in one.counts} for one in found]
+    assert places[0] == places[1]
+    assert set(found[1].outputs) == {"C"}
+
+
+class Memory:
+    """Stands in for memory of a GPU."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.pointer = array, 4096 * (1 + array.ndim)
+
+    from_numpy = classmethod(lambda cls, array: cls(array))
+
+    def to_numpy(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return self.array.reshape(shape).astype(dtype)
+
+
+def test_launches_on_a_gpu_pass_the_figures_behind_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    class Launcher:
+        def __call__(self, pointers: Any, **launch: Any) -> None:
+            calls.append((pointers, launch))
+
+        def launch(self, context: int, pointers: Any, *rest: Any) -> None:
+            calls.append((context, pointers, rest))
+
+    monkeypatch.setattr("tilelang_min.runtime.cuda.DeviceBuffer", Memory)
+    monkeypatch.setattr("tilelang_min.runtime.cuda.ensure_context", lambda: 7)
+    kernel = kernels.product.for_target("cuda:sm_80").instrumented("timeline")(**SIZES["cuda:sm_80"])
+    launcher = InstrumentedLauncher(Launcher(), kernel.instrument, "cuda")
+    launcher([1, 2, 3], grid=(2, 1, 1), threads=128)
+    launcher.launch(7, [1, 2, 3], (2, 1, 1), 128, 0)
+    behind = [4096 * 4, 4096 * 5]  # three dimensions of figures, four of events
+    assert calls == [
+        ([1, 2, 3, *behind], {"grid": (2, 1, 1), "threads": 128}),
+        (7, [1, 2, 3, *behind], ((2, 1, 1), 128, 0)),
+    ]
+    assert [array.shape for array in launcher.values()] == [item.shape for item in kernel.instrument.hidden]
 
 
 def test_a_launch_says_what_each_operation_took() -> None:
