@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilelang_min.errors import LanguageError, ResourceError
+from tilelang_min.ir.expressions import as_int
 from tilelang_min.ir.nodes import Buffer, Gemm, TileProgram
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.program import SourceLocation
@@ -98,7 +99,7 @@ def _used_by(program: TileProgram, sizes: Mapping[str, int], unit: str) -> str:
 def _check_grid(program: TileProgram, target: Target) -> None:
     """What the hardware can count: blocks in each direction, and on AMD threads."""
     for axis, extent, most in zip("xyz", program.grid, target.max_grid, strict=True):
-        if extent > most:
+        if as_int(extent) is not None and extent > most:
             raise ResourceError(
                 f"the grid {program.grid} has {extent:,} blocks along {axis}, {target.name} allows {most:,}",
                 location=program.location,
@@ -106,7 +107,7 @@ def _check_grid(program: TileProgram, target: Target) -> None:
                 if axis == "x"
                 else "put the longest dimension first, or give a block more of the work",
             )
-    threads = program.grid[0] * program.threads
+    threads = (as_int(program.grid[0]) or 0) * program.threads
     if target.max_grid_threads is not None and threads > target.max_grid_threads:
         raise ResourceError(
             f"the grid {program.grid} has {threads:,} threads along x, {target.name} allows {target.max_grid_threads:,}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from tilelang_min.driver.kernel import Kernel
 
 
-def analyse(kernel: Kernel, args: tuple[Any, ...]) -> Analysis:
+def analyse(kernel: Kernel, args: tuple[Any, ...], sizes: Mapping[str, int]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
     hidden = kernel.hidden_arguments() if args else ()
-    analysis = analyse_program(kernel._program, (*args, *hidden))
+    analysis = analyse_program(kernel.program_for(sizes), (*args, *hidden))
     if kernel.instrument is not None:  # what the caller does not see is not counted
         names = {parameter.name for parameter in kernel.instrument.hidden}
         outputs = {name: value for name, value in analysis.outputs.items() if name not in names}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ def bind(kernel: Kernel, args: tuple[Any, ...]) -> Callable[[], None]:
 
     NumPy arrays are for kernels of the CPU alone: a copy at each launch would be no binding.
     """
-    launcher, grid = kernel._launcher or kernel._load(), kernel.grid
+    launcher = kernel._launcher or kernel._load()
     if kernel.target.kind == "cpu":
-        prepared = call_arguments.prepare_cpu(kernel.name, kernel.parameters, args)
+        prepared, grid = kernel.prepared(args)
         return lambda: launcher(prepared.pointers, grid=grid)
     import numpy as np
 
@@ -31,7 +30,9 @@ def bind(kernel: Kernel, args: tuple[Any, ...]) -> Callable[[], None]:
                 f"parameter {parameter.name}: a NumPy array cannot be bound to a kernel for a GPU",
                 remedy="pass a tensor that is on the GPU",
             )
-    prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, args)
+    prepared, grid = kernel.prepared(args)
+    if 0 in grid:  # an empty tensor
+        return lambda: None
     pointers, threads, device = prepared.pointers, kernel._threads, prepared.device
     kept = prepared.keep
 

@@ -102,7 +102,7 @@ def thread_program(
                 program, layouts = layouts_with_operands(program, target, plan)
             layouts.shared = choose_shared_layouts(program, target, layouts)
             program = insert_barriers(exchange_reductions(program, layouts, target))
-            program = stage_stores(program, layouts, target, allowed=choices.tma)
+            program = stage_stores(program, layouts, target, allowed=choices.tma and not program.sizes)
             check_resources(program, target, layouts.shared)
     _dump("after transforms", lambda: describe(program))
     if layouts is not None and target.kind == "cuda":
@@ -146,7 +146,12 @@ def build(
     _check_launchable(thread, compiled)
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
-        work = {"flops": flops(written), "bytes_min": bytes_min(written)}
+        # What depends on runtime dimensions is not known now.
+        work = (
+            {"flops": None, "bytes_min": None}
+            if written.sizes
+            else {"flops": flops(written), "bytes_min": bytes_min(written)}
+        )
     source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
     listing_file = f"listing.{_LISTING_SUFFIX[compiled.syntax]}"
     binary_file = f"binary.{compiled.binary_kind}"
@@ -156,7 +161,7 @@ def build(
         "symbol": compiled.symbol,
         "target": target.name if target.kind != "cpu" else f"cpu:{target.arch}",
         "parameters": [{**asdict(item), "shape": list(item.shape)} for item in public],
-        "grid": list(thread.grid),
+        "grid": list(thread.extents or thread.grid),
         "threads": thread.threads,
         "consumer_threads": thread.consumer_threads,
         "launch": {
@@ -276,7 +281,7 @@ def _metadata(
         spilled_sgprs=resources.spilled_sgprs,
         stack_bytes=resources.stack_bytes,
         threads_per_block=thread.threads,
-        grid=thread.grid,
+        grid=thread.extents or thread.grid,
         cluster=thread.cluster if thread.cluster != (1, 1, 1) else None,
         max_blocks_per_unit=limits.max_blocks_per_unit if limits else None,
         occupancy=limits.occupancy if limits else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, TensorMap, ThreadProgram, TileOperation
+from tilelang_min.program import sizes as runtime_sizes
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
 from tilelang_min.program.instrument import Instrument
 from tilelang_min.runtime.bundle import Bundle, load_bundle
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from tilelang_min.driver.profiler import Profiler
     from tilelang_min.driver.suggestions import Suggestion
     from tilelang_min.simulate import SimulationResult
+
+
+_MOST_SIZED = 8
+"""Thread programs with sizes put in that a kernel keeps."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Kernel:
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name} for {self.target.name}, grid {self.grid}>"
+        return f"<Kernel {self.name} for {self.target.name}, grid {tuple(self.bundle.record['grid'])}>"
 
     # -- facts -----------------------------------------------------------------------------------------------------
 
@@ -81,9 +86,47 @@ class Kernel:
 
     @cached_property
     def grid(self) -> tuple[int, int, int]:
-        """Blocks of a launch in each direction; on a CPU, tasks."""
-        x, y, z = self.bundle.record["grid"]
-        return x, y, z
+        """Blocks of a launch in each direction; on a CPU, tasks.  LaunchError where it depends on runtime dimensions."""
+        if self.sizes:
+            raise LaunchError(
+                f"the grid of kernel {self.name} depends on {', '.join(self.sizes)}",
+                remedy="ask for kernel.grid_for(sizes), or look at kernel.metadata.grid",
+            )
+        return self.grid_for({})
+
+    @cached_property
+    def sizes(self) -> tuple[str, ...]:
+        """Names of the runtime dimensions (``T.dynamic``), in the order in which the kernel takes them."""
+        return runtime_sizes.names_of(self.parameters)
+
+    def grid_for(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """Blocks of a launch with these runtime dimensions.  LaunchError for more than the target can count."""
+        grid = runtime_sizes.grid_of(self.bundle.record["grid"], sizes)
+        for axis, extent, most in zip("xyz", grid, self.target.max_grid if sizes else (), strict=False):
+            if self.target.kind != "cpu" and extent > most:
+                raise LaunchError(
+                    f"kernel {self.name} at {dict(sizes)} has {extent:,} blocks along {axis}, "
+                    f"{self.target.name} allows {most:,}",
+                    remedy="give a block more of the work",
+                )
+        return grid
+
+    def sizes_of(self, args: Sequence[Any]) -> dict[str, int]:
+        """The runtime dimensions that these tensors have.  LaunchError where they disagree."""
+        if not self.sizes:
+            return {}
+        call_arguments.check_count(self.name, self.parameters, args)
+        return runtime_sizes.bound(self.parameters, [getattr(item, "shape", None) for item in args])
+
+    def prepared(self, args: Sequence[Any]) -> tuple[call_arguments.Prepared, tuple[int, int, int]]:
+        """Arguments of one launch, runtime dimensions behind the addresses, and its grid."""
+        sizes = self.sizes_of(args)
+        parameters = runtime_sizes.fixed(self.parameters, sizes) if sizes else self.parameters
+        grid = self.grid_for(sizes) if sizes else self.grid
+        prepare = call_arguments.prepare_cpu if self.target.kind == "cpu" else call_arguments.prepare_cuda
+        prepared = prepare(self.name, parameters, args)
+        prepared.pointers.extend(sizes[name] for name in self.sizes)
+        return prepared, grid
 
     @cached_property
     def instrument(self) -> Instrument | None:
@@ -147,8 +190,8 @@ class Kernel:
         kind = self.target.kind
         launcher = self._launcher or self._load()
         if kind == "cpu":
-            prepared = call_arguments.prepare_cpu(self.name, self.parameters, args)
-            launcher(prepared.pointers, grid=self.grid)
+            prepared, grid = self.prepared(args)
+            launcher(prepared.pointers, grid=grid)
         else:
             self._launch_cuda(launcher, args)
         if outputs:
@@ -158,12 +201,13 @@ class Kernel:
     def _launch_cuda(self, launcher: Any, args: tuple[Any, ...]) -> None:
         """Launch on the tensors' own device, on torch's current stream there."""
         cuda = self._cuda
-        quick = self._torch_call.pointers(args) if "torch" in sys.modules else None
+        quick = self._torch_call.pointers(args) if "torch" in sys.modules and not self.sizes else None
         if quick is None:
             device = call_arguments.device_of(self.parameters, args)
             with nullcontext() if device is None else cuda.on_device(device):  # copies of arrays go there too
-                prepared = call_arguments.prepare_cuda(self.name, self.parameters, args)
-                launcher(prepared.pointers, grid=self.grid, threads=self._threads, stream=cuda.current_stream(device))
+                prepared, grid = self.prepared(args)
+                if 0 not in grid:  # an empty tensor: there is nothing to do
+                    launcher(prepared.pointers, grid=grid, threads=self._threads, stream=cuda.current_stream(device))
                 prepared.finish()
             return
         pointers, device = quick
@@ -204,13 +248,18 @@ class Kernel:
             )
         full: list[Any] = []
         outputs: list[Any] = []
-        for number, parameter in enumerate(self.parameters):
+        parameters = self.parameters
+        if self.sizes:
+            inputs = [item for number, item in enumerate(parameters) if number not in self.out_idx]
+            sizes = runtime_sizes.bound(inputs, [getattr(item, "shape", None) for item in args])
+            parameters = runtime_sizes.fixed(parameters, sizes)
+        for number, parameter in enumerate(parameters):
             if number in self.out_idx:
                 like = args[0] if args else None
                 if like is not None and hasattr(like, "new_empty"):
-                    made = like.new_empty(parameter.shape, dtype=_torch_dtype(parameter.dtype))
+                    made = like.new_empty(parameter.extents, dtype=_torch_dtype(parameter.dtype))
                 else:
-                    made = np.empty(parameter.shape, numpy_dtype(parameter.dtype))
+                    made = np.empty(parameter.extents, numpy_dtype(parameter.dtype))
                 outputs.append(made)
                 full.append(made)
             else:
@@ -240,7 +289,7 @@ class Kernel:
                         shared_bytes_dynamic=self.bundle.record["launch"]["shared_bytes_dynamic"],
                         cluster=self.cluster,
                         tensor_maps=self.tensor_maps,
-                        parameters=[parameter.name for parameter in (*self.parameters, *self._hidden)],
+                        parameters=[*(item.name for item in (*self.parameters, *self._hidden)), *self.sizes],
                     )
                 else:
                     raise LaunchError(
@@ -288,7 +337,7 @@ class Kernel:
             target=self.target,
             function=function_from_json(self.bundle.file("thread_program.json").decode()),
             parameters=(*self.parameters, *self._hidden),
-            grid=self.grid,
+            grid=runtime_sizes.grid_of(record["grid"], dict.fromkeys(self.sizes, 1)),
             threads=record["threads"],
             shared=self.bundle.shared,
             shared_bytes_dynamic=record["launch"]["shared_bytes_dynamic"],
@@ -296,6 +345,8 @@ class Kernel:
             tensor_maps=self.tensor_maps,
             cluster=self.cluster,
             consumer_threads=record.get("consumer_threads"),
+            sizes=self.sizes,
+            extents=tuple(record["grid"]) if self.sizes else None,
         )
 
     @property
@@ -327,7 +378,7 @@ class Kernel:
         named = {parameter.name: argument for parameter, argument in zip(self.parameters, args, strict=True)}
         for name, array in zip([p.name for p in self._hidden], self.hidden_arguments(), strict=True):
             named[name] = array
-        result = simulate(self._program, named, blocks=blocks, count=count)
+        result = simulate(self.program_for(self.sizes_of(args)), named, blocks=blocks, count=count)
         for parameter in self._hidden:
             del result.outputs[parameter.name]
         return result
@@ -341,16 +392,37 @@ class Kernel:
         """NumPy arrays for the parameters that an instrumented build has beyond the author's; none for a plain one."""
         import numpy as np
 
-        return tuple(np.zeros(parameter.shape, parameter.dtype) for parameter in self._hidden)
+        return tuple(np.zeros(parameter.extents, parameter.dtype) for parameter in self._hidden)
 
-    def analyse(self, *args: Any) -> Analysis:
-        """Counts for a whole launch, from one simulated block of each class; with ``args`` also what those blocks compute."""
-        if not args and "simulated" in self.bundle.record["analyses"]:
+    def program_for(self, sizes: Mapping[str, int]) -> ThreadProgram:
+        """The thread program of a launch with these runtime dimensions.  LaunchError where one is missing."""
+        if not self.sizes:
+            return self._program
+        key = tuple(sorted(sizes.items()))
+        if key not in self._sized:
+            from tilelang_min.ir.sizes import with_sizes
+
+            if len(self._sized) >= _MOST_SIZED:
+                self._sized.pop(next(iter(self._sized)))
+            self._sized[key] = with_sizes(self._program, sizes)
+        return self._sized[key]
+
+    @cached_property
+    def _sized(self) -> dict[tuple[tuple[str, int], ...], ThreadProgram]:
+        return {}
+
+    def analyse(self, *args: Any, sizes: Mapping[str, int] | None = None) -> Analysis:
+        """Counts for a whole launch, from one simulated block of each class; with ``args`` also what those blocks compute.
+
+        Runtime dimensions are those of ``args``, or given as ``sizes``.  LaunchError where one is missing.
+        """
+        if not args and not self.sizes and "simulated" in self.bundle.record["analyses"]:
             return self._stored_analysis()
         from tilelang_min.driver.analysis import analyse
 
-        analysis = analyse(self, args)
-        self.bundle.record["analyses"]["simulated"] = analysis.to_json()
+        analysis = analyse(self, args, {**self.sizes_of(args), **(sizes or {})} if args else sizes or {})
+        if not self.sizes:
+            self.bundle.record["analyses"]["simulated"] = analysis.to_json()
         return analysis
 
     def suggestions(self) -> list[Suggestion]:
@@ -360,6 +432,11 @@ class Kernel:
         """
         from tilelang_min.driver.suggestions import Suggestion, suggest
 
+        if self.sizes:
+            raise LaunchError(
+                f"suggestions for kernel {self.name} depend on {', '.join(self.sizes)}",
+                remedy="compile the kernel with numbers in place of T.dynamic and ask that one",
+            )
         analyses = self.bundle.record["analyses"]
         if "suggestions" not in analyses:
             analyses["suggestions"] = [suggestion.to_json() for suggestion in suggest(self)]
@@ -384,15 +461,15 @@ def random_arguments(parameters: tuple[Parameter, ...], seed: int = 0) -> tuple[
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    made = []
+    made: list[Any] = []
     for parameter in parameters:
         dtype = numpy_dtype(parameter.dtype)
         if not is_float(parameter.dtype):
-            made.append(generator.integers(0, 100, parameter.shape).astype(dtype))
+            made.append(generator.integers(0, 100, parameter.extents).astype(dtype))
         elif parameter.access == "out":
-            made.append(np.full(parameter.shape, np.nan, dtype))
+            made.append(np.full(parameter.extents, np.nan, dtype))
         else:
-            made.append(generator.standard_normal(parameter.shape, dtype=np.float32).astype(dtype))
+            made.append(generator.standard_normal(parameter.extents, dtype=np.float32).astype(dtype))
     return tuple(made)
 
 
@@ -400,7 +477,7 @@ def zero_arguments(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
     """Arrays of zeros, which cost nothing until somebody writes them."""
     import numpy as np
 
-    return tuple(np.zeros(parameter.shape, numpy_dtype(parameter.dtype)) for parameter in parameters)
+    return tuple(np.zeros(parameter.extents, numpy_dtype(parameter.dtype)) for parameter in parameters)
 
 
 def load(path: str | os.PathLike[str]) -> Kernel:

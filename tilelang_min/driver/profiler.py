@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.driver.kernel import random_arguments
 from tilelang_min.runtime.measuring import Measurement, measure_cuda, measure_host
 
@@ -66,14 +65,13 @@ class Profiler:
         kernel = self.kernel
         tensors = args or random_arguments(kernel.parameters)
         launcher = kernel._launcher or kernel._load()
-        grid = kernel.grid
         if kernel.target.kind == "cpu":
-            prepared = call_arguments.prepare_cpu(kernel.name, kernel.parameters, tensors)
+            prepared, grid = kernel.prepared(tensors)
             yield lambda: launcher(prepared.pointers, grid=grid)
             return
         from tilelang_min.runtime import cuda
 
-        prepared = call_arguments.prepare_cuda(kernel.name, kernel.parameters, tensors)
+        prepared, grid = kernel.prepared(tensors)
         threads, pointers = kernel._threads, prepared.pointers
         device = cuda.current_device() if prepared.device is None else prepared.device
         with cuda.on_device(device):

@@ -199,7 +199,7 @@ def zeros_by_name(program: ThreadProgram) -> dict[str, Any]:
 def _zeros(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
     import numpy as np
 
-    return tuple(np.zeros(parameter.shape, numpy_dtype(parameter.dtype)) for parameter in parameters)
+    return tuple(np.zeros(parameter.extents, numpy_dtype(parameter.dtype)) for parameter in parameters)
 
 
 def _certain(count: AccessCount) -> bool:

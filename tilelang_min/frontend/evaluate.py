@@ -25,7 +25,7 @@ from tilelang_min.frontend.values import (
     plain_number,
 )
 from tilelang_min.ir.nodes import Buffer
-from tilelang_min.language import DTYPES, Construct
+from tilelang_min.language import DTYPES, Construct, Dynamic
 from tilelang_min.language.types import DTYPE_ALIASES
 from tilelang_min.program.dtypes import DATA_TYPES, is_float
 
@@ -62,6 +62,7 @@ class Evaluator(Operators):
     def __init__(self, source: KernelSource, names: dict[str, Any]) -> None:
         self.source = source
         self.frames: list[dict[str, Any]] = [names]
+        self.sizes: dict[str, Any] = {}
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -185,7 +186,15 @@ class Evaluator(Operators):
 
     def _eval_Name(self, node: ast.Name) -> Any:
         value = self.lookup(node)
+        if isinstance(value, Dynamic):
+            return self.size(value)
         return Access(value.buffer, (0,)) if isinstance(value, Variable) else value
+
+    def size(self, dimension: Dynamic) -> Any:
+        """The variable of a runtime dimension: one for each name."""
+        if dimension.name not in self.sizes:
+            self.sizes[dimension.name] = tirx.Var(dimension.name, "int32")
+        return self.sizes[dimension.name]
 
     def _eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.raw(element) for element in node.elts)
@@ -202,7 +211,8 @@ class Evaluator(Operators):
                 return owner.dtype
             raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
         try:
-            return getattr(owner, node.attr)
+            value = getattr(owner, node.attr)
+            return self.size(value) if isinstance(value, Dynamic) else value
         except Exception as error:  # whatever the author's own objects raise
             message, _, remedy = (str(error) or type(error).__name__).partition("; ")
             known = getattr(owner, "__name__", "") == "tilelang_min.language" and remedy
@@ -217,7 +227,8 @@ class Evaluator(Operators):
                 )
             key = self.raw(node.slice)
             try:
-                return owner[key]
+                value = owner[key]
+                return self.size(value) if isinstance(value, Dynamic) else value
             except Exception as error:  # whatever the author's own objects raise
                 raise self.error(node, f"cannot index this value: {type(error).__name__}: {error}") from error
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -13,10 +13,11 @@ from tilelang_min.frontend.evaluate import Evaluator, normal_dtype
 from tilelang_min.frontend.local_tiles import check_local_tiles
 from tilelang_min.frontend.source import read_source
 from tilelang_min.frontend.surroundings import surroundings, whole_file
-from tilelang_min.frontend.values import plain_number
-from tilelang_min.ir.expressions import bind_range
-from tilelang_min.ir.nodes import Buffer, Statement, TileProgram
-from tilelang_min.language import DTYPES, Construct, PrimFunc, Tensor
+from tilelang_min.frontend.values import constant, is_expression, plain_number
+from tilelang_min.ir.expressions import bind_blocks, simplify
+from tilelang_min.ir.nodes import Buffer, Expr, Statement, TileProgram
+from tilelang_min.ir.sizes import text_of
+from tilelang_min.language import DTYPES, Construct, Dynamic, PrimFunc, Tensor
 
 
 def parse(kernel: PrimFunc) -> TileProgram:
@@ -34,7 +35,7 @@ class KernelParser(BodyParser):
         source = read_source(kernel.function)
         super().__init__(source, Evaluator(source, surroundings(kernel.function, kernel.scope)))
         self.kernel = kernel
-        self.grid: tuple[int, int, int] = (1, 1, 1)
+        self.grid: tuple[Expr, Expr, Expr] = (1, 1, 1)
         self.threads = 128
         self.block_variables = tuple(tirx.Var(name, "int32") for name in ("bx", "by", "bz"))
 
@@ -57,6 +58,14 @@ class KernelParser(BodyParser):
                     "name kernels and their parameters with letters from a to z, digits and _",
                 )
         parameters = tuple(self.parameter(argument) for argument in given.args)
+        bound = [extent for item in parameters for extent in item.shape if not isinstance(extent, int)]
+        for name, size in self.evaluator.sizes.items():
+            if name in {item.name for item in parameters}:
+                raise self.error(
+                    function, f"{name!r} is a tensor and a runtime dimension", "give the dimension another name"
+                )
+            self._names.add(name)
+            bind_blocks(self.analyzer, (), (), (size,))
         self.operation(function, "kernel", f"{self.kernel.name}", (), tuple(item.name for item in parameters))
         statements = list(function.body)
         if statements and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
@@ -89,6 +98,14 @@ class KernelParser(BodyParser):
                 "add `with T.Kernel(grid_x, grid_y, threads=128) as (bx, by):`",
             )
         check_local_tiles(self.local_uses)
+        for name, size in self.evaluator.sizes.items():
+            if not any(size.same_as(item) for item in bound):
+                raise self.error(
+                    function,
+                    f"nothing says how large the runtime dimension {name} is",
+                    "use it as a dimension of a T.Tensor",
+                    ShapeError,
+                )
         self.sources[self.source.file] = whole_file(self.source)
         return TileProgram(
             name=self.kernel.name,
@@ -103,6 +120,7 @@ class KernelParser(BodyParser):
             panel=self.panel,
             pinned=self.pinned,
             sources=self.sources,
+            sizes=tuple(self.evaluator.sizes.values()),
         )
 
     def parameter(self, argument: ast.arg) -> Buffer:
@@ -124,8 +142,14 @@ class KernelParser(BodyParser):
                 "write T.Tensor((M, N), 'float32')",
             )
         extents = annotation.shape if isinstance(annotation.shape, (tuple, list)) else (annotation.shape,)
-        shape: list[int] = []
+        shape: list[Expr] = []
         for given in extents:
+            if isinstance(given, Dynamic):
+                shape.append(self.evaluator.size(given))
+                continue
+            if is_expression(given) and any(given.same_as(size) for size in self.evaluator.sizes.values()):
+                shape.append(given)
+                continue
             extent = plain_number(given)
             if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
                 raise self.error(
@@ -145,8 +169,8 @@ class KernelParser(BodyParser):
                 f"use one of {', '.join(DTYPES)}",
             )
         elements = 1
-        for extent in shape:
-            elements *= extent
+        for number in shape:
+            elements *= number if isinstance(number, int) else 1
         if elements >= 2**31:
             raise self.error(
                 argument.annotation, f"{argument.arg!r} has {elements} elements; indices are 32-bit", "split the tensor"
@@ -172,11 +196,11 @@ class KernelParser(BodyParser):
         target = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
         if not isinstance(call, ast.Call) or not isinstance(target, Construct) or target.name != "Kernel":
             raise self.error(statement, "only `with T.Kernel(...)` is part of the tile language")
-        grid = [self.evaluator.integer(argument, "a grid dimension", 1) for argument in call.args]
+        grid = [self.extent(argument) for argument in call.args]
         if not 1 <= len(grid) <= 3:
             raise self.error(call, f"a grid has one to three dimensions, {len(grid)} given")
         for argument, extent in zip(call.args, grid, strict=True):
-            if extent >= 2**31:
+            if isinstance(extent, int) and extent >= 2**31:
                 raise self.error(
                     argument,
                     f"a grid dimension of {extent:,} blocks; block indices are 32-bit",
@@ -193,14 +217,29 @@ class KernelParser(BodyParser):
             raise self.error(
                 names, f"the grid has {counted(len(grid), 'dimension')}, but {counted(len(elements), 'name')} given"
             )
-        for variable, extent in zip(self.block_variables, grid, strict=False):
-            bind_range(self.analyzer, variable, 0, extent)
+        bind_blocks(self.analyzer, self.block_variables[: len(grid)], grid, ())
         for element, variable, extent in zip(elements, self.block_variables, grid, strict=False):
             if not isinstance(element, ast.Name):
                 raise self.error(element, "block indices are plain names")
             # A grid dimension of one block has index 0: expressions get simpler, and no bound check is needed.
-            self.evaluator.bind(element.id, variable if extent > 1 else 0)
+            self.evaluator.bind(element.id, variable if not isinstance(extent, int) or extent > 1 else 0)
         return self.block(statement.body)
+
+    def extent(self, node: ast.expr) -> Expr:
+        """A grid dimension: a positive integer, or an expression of runtime dimensions."""
+        value = self.evaluator.value(node)
+        if not is_expression(value) or constant(value) is not None:
+            return self.evaluator.integer(node, "a grid dimension", 1)
+        names = {size: name for name, size in self.evaluator.sizes.items()}
+        plain = simplify(value, self.analyzer)
+        value = value if text_of(plain, names) is None else plain
+        if text_of(value, names) is None:
+            raise self.error(
+                node,
+                "a grid dimension is known at compile time or follows from runtime dimensions",
+                "write it with +, -, *, //, %, T.ceildiv, T.min and T.max of them",
+            )
+        return value
 
 
 __all__ = ["KernelParser", "parse"]

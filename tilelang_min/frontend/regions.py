@@ -72,6 +72,13 @@ def tile_region(evaluator: Evaluator, node: ast.expr, what: str, rank: int = 2, 
 
 def _own_extents(evaluator: Evaluator, node: ast.expr, value: Buffer | Access) -> tuple[int, ...] | None:
     if isinstance(value, Buffer):
+        if any(not isinstance(extent, int) for extent in value.shape):
+            raise evaluator.error(
+                node,
+                f"{value.name} as a whole has a size that is known at launch alone",
+                f"say where the region starts, {value.name}[{', '.join('ijklmn'[: len(value.shape)])}]",
+                ShapeError,
+            )
         return value.shape
     if not value.has_slice:
         return None

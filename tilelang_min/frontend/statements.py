@@ -115,7 +115,7 @@ class StatementParser:
         self._names.add(candidate)
         return candidate
 
-    def buffer(self, node: ast.AST, name: str, shape: tuple[int, ...], dtype: str, scope: str) -> Buffer:
+    def buffer(self, node: ast.AST, name: str, shape: tuple[Expr, ...], dtype: str, scope: str) -> Buffer:
         """A new tile or parameter."""
         if scope == "global":
             self._names.add(name)

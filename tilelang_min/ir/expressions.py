@@ -11,6 +11,9 @@ from tvm.sym import Analyzer
 
 from tilelang_min.ir.nodes import Expr
 
+_MOST = 2**31 - 1
+"""The largest int32: no runtime dimension and no grid is larger."""
+
 
 def is_symbolic(value: Any) -> bool:
     """Whether ``value`` is a TVM expression rather than a Python number."""
@@ -77,6 +80,22 @@ def bind_range(analyzer: Any, variable: Any, start: Expr, extent: Expr) -> None:
     count = as_int(extent)
     if count is not None:
         analyzer.bind(variable, ir.Range.from_min_extent(index(start), index(max(1, count))))
+
+
+def bind_blocks(analyzer: Any, variables: Iterable[Any], grid: Iterable[Expr], sizes: Iterable[Any]) -> None:
+    """Tell ``analyzer`` what is known of block indices and of runtime dimensions: neither is negative."""
+    for size in sizes:
+        bind_range(analyzer, size, 0, _MOST)
+    for variable, extent in zip(variables, grid, strict=True):
+        bind_range(analyzer, variable, 0, _MOST if as_int(extent) is None else extent)
+
+
+def divides(width: int, value: Expr) -> bool:
+    """Whether ``value`` is a multiple of ``width`` whatever the runtime dimensions are."""
+    known = as_int(value)
+    if known is not None:
+        return known % width == 0
+    return bool(Analyzer().can_prove(tirx.EQ(tirx.floormod(index(value), width), 0)))
 
 
 def simplify(value: Expr, analyzer: Any | None = None) -> Expr:

@@ -24,11 +24,11 @@ class Buffer:
     """A tile or a tensor.  ``scope``: ``global`` (parameter), ``shared``, ``fragment`` (registers of all threads), ``local``.
 
     ``shape`` in elements; ``dtype`` the language's name of its type, ``tvm_dtype`` TVM's; ``var`` is the TVM buffer with that
-    shape, by which expressions refer to it.
+    shape, by which expressions refer to it.  Dimensions of a parameter may be variables of :attr:`TileProgram.sizes`.
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Expr, ...]
     dtype: str
     scope: str
     location: SourceLocation
@@ -40,9 +40,9 @@ class Buffer:
         return DATA_TYPES[self.dtype].tvm
 
     @property
-    def elements(self) -> int:
-        """Number of elements of one copy of the tile."""
-        count = 1
+    def elements(self) -> Expr:
+        """Number of elements of one copy of the tile; an expression where dimensions are."""
+        count: Expr = 1
         for extent in self.shape:
             count *= extent
         return count
@@ -217,12 +217,13 @@ class TileProgram:
 
     ``block_variables`` are (bx, by, bz).  ``stages`` says how many copies a shared buffer has (by name; absent: one).
     ``panel`` (size, ``row`` or ``column``): a GPU starts blocks in panels of that many rows (columns) of the grid.
-    ``pinned``: layouts of shared tiles that the author chose, by name.
+    ``pinned``: layouts of shared tiles that the author chose, by name.  ``sizes``: int32 variables that are known at launch; the
+    extents of ``grid`` may be expressions of them.
     """
 
     name: str
     parameters: tuple[Buffer, ...]
-    grid: tuple[int, int, int]
+    grid: tuple[Expr, Expr, Expr]
     threads: int
     block_variables: tuple[Any, Any, Any]
     buffers: tuple[Buffer, ...]
@@ -233,6 +234,7 @@ class TileProgram:
     stages: dict[str, int] = field(default_factory=dict)
     panel: tuple[int, str] | None = None
     pinned: dict[str, SharedLayout] = field(default_factory=dict)
+    sizes: tuple[Any, ...] = ()
 
     def buffer_of(self, var: Any) -> Buffer:
         """The buffer that a TVM buffer variable stands for."""

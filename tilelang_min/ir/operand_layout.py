@@ -111,7 +111,7 @@ def operand_layout(gemm: Gemm, plan: GemmPlan, side: str) -> FragmentLayout | No
         return None
     lanes = instruction.a_map if side == "a" else instruction.b_map
     return OperandLayout(
-        (gemm.a if side == "a" else gemm.b).buffer.shape[-2:],  # type: ignore[arg-type]
+        (gemm.a if side == "a" else gemm.b).buffer.shape[-2:],
         side,
         layout.warp_size,
         layout.warps,

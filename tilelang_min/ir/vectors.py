@@ -8,7 +8,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import as_int, bind_range, index, loads, substitute
+from tilelang_min.ir.expressions import as_int, bind_blocks, bind_range, divides, index, loads, substitute
 from tilelang_min.ir.nodes import Assign, Buffer, Copy, Expr, Fill, Parallel, Region, Statement, TileProgram, walk
 from tilelang_min.ir.nodes import Loop as LoopNode
 
@@ -99,8 +99,7 @@ def _indices(region: Region, variables: tuple[Any, ...]) -> tuple[Expr, ...]:
 def ranges(program: TileProgram) -> Any:
     """An analyzer that knows the ranges of block indices and of loops with constant extents."""
     analyzer = Analyzer()
-    for variable, extent in zip(program.block_variables, program.grid, strict=True):
-        bind_range(analyzer, variable, 0, extent)
+    bind_blocks(analyzer, program.block_variables, program.grid, program.sizes)
     for statement in walk(program.body):
         if isinstance(statement, LoopNode):
             bind_range(analyzer, statement.variable, statement.start, statement.extent)
@@ -163,11 +162,12 @@ def contiguous(access: Access, variable: Any, start: Expr, width: int, analyzer:
         if differences != list(range(1, width)):
             return None
     elements = access.buffer.elements
-    if elements % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
+    if not divides(width, elements) or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
         return None
     # The innermost dimension is cut only at multiples of the width.
-    inner = max((axis for axis, extent in enumerate(access.buffer.shape) if extent != 1), default=0)
+    inner = max((axis for axis, extent in enumerate(access.buffer.shape) if as_int(extent) != 1), default=0)
     last = origin[inner]
-    if access.buffer.shape[inner] % width or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
+    whole = divides(width, access.buffer.shape[inner])
+    if not whole or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
         return None
     return True

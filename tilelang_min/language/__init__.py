@@ -16,6 +16,7 @@ from tilelang_min.language.prim_func import (
     macro,
     prim_func,
 )
+from tilelang_min.language.sizes import Dynamic, dynamic, symbolic
 from tilelang_min.language.types import DTYPES, GemmWarpPolicy, ceildiv, dtype_bytes
 
 bool_ = "bool"
@@ -84,6 +85,7 @@ __all__ = [
     "DTYPES",
     "Buffer",
     "Construct",
+    "Dynamic",
     "FragmentBuffer",
     "GemmWarpPolicy",
     "Kernel",
@@ -112,6 +114,7 @@ __all__ = [
     "clear",
     "copy",
     "dtype_bytes",
+    "dynamic",
     "exp",
     "exp2",
     "fill",
@@ -146,6 +149,7 @@ __all__ = [
     "serial",
     "sigmoid",
     "sqrt",
+    "symbolic",
     "sync_threads",
     "tanh",
     "uint8",

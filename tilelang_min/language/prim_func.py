@@ -14,7 +14,7 @@ from tilelang_min.errors import LanguageError
 class Tensor:
     """Annotation of a kernel parameter: a dense, row-major tensor in the memory of the kernel's device.
 
-    ``shape``: integers (elements); ``dtype``: a data type name such as ``"float16"``.
+    ``shape``: integers (elements) and runtime dimensions (``T.dynamic``); ``dtype``: a data type name such as ``"float16"``.
     """
 
     shape: Any

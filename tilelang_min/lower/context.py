@@ -13,12 +13,15 @@ from tvm import ir, tirx
 from tvm.script.tirx import ptx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import bind_range, index, loads, replace_loads, simplify
+from tilelang_min.ir.expressions import bind_blocks, bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.sizes import text_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
+from tilelang_min.program.metadata import Extent
+from tilelang_min.program.sizes import grid_of
 from tilelang_min.targets import Target
 
 CONSUMER_BARRIER = 1
@@ -56,9 +59,8 @@ class Context:
         self.analyzer = Analyzer()
         self._blocks: list[list[Any]] = [[]]
         self._marked: list[int | None] = [None]
-        self._names: dict[str, int] = {}
-        for variable, extent in zip(program.block_variables, program.grid, strict=True):
-            bind_range(self.analyzer, variable, 0, extent)
+        self._names: dict[str, int] = {size.name: 1 for size in program.sizes}
+        bind_blocks(self.analyzer, program.block_variables, program.grid, program.sizes)
         bind_range(self.analyzer, self.thread, 0, program.threads)
         for statement in walk(program.body):
             if isinstance(statement, Loop):
@@ -157,6 +159,19 @@ class Context:
     def rank(self) -> Any:
         """Number of the block in its cluster."""
         return self.block % self.cluster
+
+    def extents(self) -> tuple[Extent, Extent, Extent] | None:
+        """The grid as text in the runtime dimensions; None where there are none."""
+        names = {size: str(size.name) for size in self.program.sizes}
+        if not names:
+            return None
+        texts = [text for text in (text_of(extent, names) for extent in self.launched) if text is not None]
+        x, y, z = texts  # three: the front end has seen to it
+        return x, y, z
+
+    def smallest_grid(self) -> tuple[int, int, int]:
+        """The grid where every runtime dimension is 1."""
+        return grid_of(self.extents() or self.launched, {str(size.name): 1 for size in self.program.sizes})
 
     # -- names and storage -----------------------------------------------------------------------------------------
 
@@ -381,7 +396,7 @@ class Context:
             Parameter(
                 item.name,
                 item.dtype,
-                item.shape,
+                tuple(extent if isinstance(extent, int) else str(extent.name) for extent in item.shape),
                 "inout" if item.name in read and item.name in written else "out" if item.name in written else "in",
             )
             for item in self.program.parameters

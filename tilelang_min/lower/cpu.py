@@ -65,7 +65,9 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
         for variable, place in zip(program.block_variables, _places(block, gx, gy), strict=True)
     ]
     body = tirx.For(block, begin, end - begin, tirx.ForKind.SERIAL, sequence([*indices, *context.take()]))
-    function = tirx.PrimFunc([*pointers, begin, end], sequence([*declarations, *context.allocations, body]))
+    function = tirx.PrimFunc(
+        [*pointers, *program.sizes, begin, end], sequence([*declarations, *context.allocations, body])
+    )
     function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
     if streamed := context.streamed():
         function = function.with_attr({STREAM_ATTRIBUTE: streamed})
@@ -74,11 +76,13 @@ def lower_cpu(program: TileProgram, target: Target) -> ThreadProgram:
         target=target,
         function=function,
         parameters=context.kernel_parameters(),
-        grid=program.grid,
+        grid=context.smallest_grid(),
         threads=1,
         shared=(),
         shared_bytes_dynamic=0,
         operations=program.operations,
+        sizes=tuple(size.name for size in program.sizes),
+        extents=context.extents(),
     )
 
 
@@ -99,7 +103,8 @@ class _CpuContext(Context):
             for item in self.kernel_parameters()
             if item.access == "out"
             and self.runs.get(item.name, 0) >= STREAM_RUN_BYTES
-            and prod(item.shape) * dtype_bytes(item.dtype) >= STREAM_BYTES
+            and not any(isinstance(extent, str) for extent in item.shape)  # not known to be large
+            and item.elements * dtype_bytes(item.dtype) >= STREAM_BYTES
         )
 
 

@@ -90,15 +90,15 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     ]
     for tag, variable, extent in axes:
         iterator = tirx.IterVar(ir.Range(0, extent), variable, tirx.IterVar.ThreadIndex, tag)
-        body = tirx.AttrStmt(iterator, "thread_extent", tirx.IntImm("int32", extent), body)
-    function = tirx.PrimFunc([*pointers, *maps.maps.values()], sequence([*declarations, body]))
+        body = tirx.AttrStmt(iterator, "thread_extent", index(extent), body)
+    function = tirx.PrimFunc([*pointers, *program.sizes, *maps.maps.values()], sequence([*declarations, body]))
     function = function.with_attr({"global_symbol": program.name, "tirx.noalias": True})
     return ThreadProgram(
         name=program.name,
         target=target,
         function=function,
         parameters=context.kernel_parameters(),
-        grid=context.launched,
+        grid=context.smallest_grid(),
         threads=threads,
         shared=tuple(context.shared),
         shared_bytes_dynamic=context.shared_bytes_dynamic,
@@ -106,6 +106,8 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         tensor_maps=tuple(maps.maps),
         cluster=(plan.cluster, 1, 1),
         consumer_threads=program.threads if plan.specialised else None,
+        sizes=tuple(size.name for size in program.sizes),
+        extents=context.extents(),
     )
 
 
@@ -113,7 +115,7 @@ def _rasterised(context: Context, body: Any, panel: tuple[int, str]) -> tuple[tu
     """The variables that are launched, and the body in terms of them."""
     bx, by, bz = context.program.block_variables
     gx, gy, _ = context.program.grid
-    if gx == 1 or gy == 1:
+    if as_int(gx) == 1 or as_int(gy) == 1:
         return (bx, by, bz), body
     px, py = (tirx.Var(context.fresh(f"blockIdx_{axis}"), "int32") for axis in "xy")
     x, y = in_panels(py * gx + px, (gx, gy), panel)

@@ -23,7 +23,7 @@ from typing import Any
 import tvm_ffi
 from tvm import ir, tirx
 
-from tilelang_min.ir.expressions import index, loads, substitute, uses
+from tilelang_min.ir.expressions import divides, index, loads, substitute, uses
 from tilelang_min.ir.nodes import Copy, Expr, Gemm, Loop, Parallel, Statement
 from tilelang_min.lower.context import Context
 from tilelang_min.program.dtypes import dtype_bytes
@@ -169,7 +169,7 @@ def _stream(context: Context, copy: Statement, start: Any) -> list[Stream]:
     pitch = 0 if axis is None else prod(region.buffer.shape[axis + 1 :])
     # A row that does not start with a line may touch one more.
     lines = -(-columns // elements)
-    if columns % elements or pitch % elements:
+    if columns % elements or not divides(elements, pitch):
         lines += 1
     storage = context.storage[region.buffer.name]
     return [Stream(copy.operation, storage, first, pitch, rows, lines, elements)]

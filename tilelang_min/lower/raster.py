@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm import tirx
 
-from tilelang_min.ir.expressions import index
+from tilelang_min.ir.expressions import as_int, index
 from tilelang_min.lower.context import Context
 
 
@@ -20,9 +20,10 @@ def in_panels(block: Any, grid: tuple[int, int], panel: tuple[int, str]) -> tupl
     """(bx, by) of a block of a two-dimensional grid; ``panel`` as TileProgram's: its size, ``row`` or ``column``."""
     size, order = panel
     length, extent = grid if order == "row" else (grid[1], grid[0])
-    size = min(size, extent)
+    known = as_int(extent)
+    size = size if known is None else min(size, known)
     number, place = block // (size * length), block % (size * length)
-    rows = size if extent % size == 0 else tirx.Min(size, extent - number * size)
+    rows = size if known is not None and known % size == 0 else tirx.Min(size, extent - number * size)
     along, across = tirx.floordiv(place, rows), number * size + tirx.floormod(place, rows)
     return (along, across) if order == "row" else (across, along)
 

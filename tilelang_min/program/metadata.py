@@ -7,6 +7,9 @@ from typing import Any
 
 SCHEMA_VERSION = 1
 
+Extent = int | str
+"""A number, or text in the names of runtime dimensions that :mod:`tilelang_min.program.sizes` evaluates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -50,7 +53,7 @@ class KernelMetadata:
     spilled_sgprs: int | None
     stack_bytes: int | None
     threads_per_block: int
-    grid: tuple[int, int, int]
+    grid: tuple[Extent, Extent, Extent]
     cluster: tuple[int, int, int] | None
     max_blocks_per_unit: int | None
     occupancy: float | None
@@ -59,8 +62,8 @@ class KernelMetadata:
     code_bytes: int | None
     compile_seconds: dict[str, float]
     toolchain: dict[str, str]
-    flops: dict[str, int]
-    bytes_min: int
+    flops: dict[str, int] | None
+    bytes_min: int | None
     schema_version: int = field(default=SCHEMA_VERSION)
 
     def to_json(self) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tilelang_min.errors import LaunchError
 from tilelang_min.program.listing import Listing
-from tilelang_min.program.metadata import Resources
+from tilelang_min.program.metadata import Extent, Resources
 from tilelang_min.program.operation import TileOperation
 
 if TYPE_CHECKING:
@@ -28,18 +29,31 @@ and behind a loop.
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A tensor parameter of the kernel, in call order.  ``access`` is ``in``, ``out`` or ``inout``."""
+    """A tensor parameter of the kernel, in call order.  ``access`` is ``in``, ``out`` or ``inout``.
+
+    A dimension that is known at launch alone is the name of its size.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     access: str
 
     @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape in numbers; LaunchError where a dimension is known at launch alone."""
+        if all(isinstance(extent, int) for extent in self.shape):
+            return tuple(extent for extent in self.shape if isinstance(extent, int))
+        raise LaunchError(
+            f"parameter {self.name} has the shape {self.shape}, which is known at launch alone",
+            remedy="pass tensors, or give sizes",
+        )
+
+    @property
     def elements(self) -> int:
-        """Number of elements."""
+        """Number of elements; LaunchError as for :attr:`extents`."""
         count = 1
-        for extent in self.shape:
+        for extent in self.extents:
             count *= extent
         return count
 
@@ -95,6 +109,9 @@ class ThreadProgram:
     blocks, in each direction, start together and see one another's shared memory.
     ``consumer_threads``: those that the author asked for, where a warp group behind them only brings tiles (None: there is none).
     ``docs/architecture.md`` lists the node kinds it may hold.
+
+    ``sizes`` names the runtime dimensions, int32 parameters of the function behind the pointers; ``extents`` is then the grid in
+    terms of them, and ``grid`` that of a launch where all of them are 1.
     """
 
     name: str
@@ -109,6 +126,8 @@ class ThreadProgram:
     tensor_maps: tuple[TensorMap, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     consumer_threads: int | None = None
+    sizes: tuple[str, ...] = ()
+    extents: tuple[Extent, Extent, Extent] | None = None
 
 
 @dataclass(frozen=True)

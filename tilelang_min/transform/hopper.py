@@ -83,7 +83,10 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
     if not options.wgmma:
         return plan
     _products(program, target, plan)
-    if plan.gemms and options.tma and options.warp_specialize:
+    if plan.gemms and program.sizes and options.tma:
+        names = ", ".join(str(size.name) for size in program.sizes)
+        plan.notes.append(f"no bulk copies and no producer: {names} is known at launch alone")
+    elif plan.gemms and options.tma and options.warp_specialize:
         loops = list(_rings(program, program.body, plan, target.max_threads_per_block))
         plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)

@@ -248,7 +248,7 @@ def _padded(program: TileProgram, tile: Buffer) -> bool:
             columns = [access.indices[-1] for access in nest.accesses if access.buffer is tile]
         for column in columns:
             used = max(used, int(analyzer.const_int_bound(index(column)).max_value) + 1)
-    return 0 < used < tile.shape[-1]
+    return bool(0 < used < tile.shape[-1])
 
 
 __all__ = ["choose_shared_layouts"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_min.analysis.points import NotCountable, evaluate
-from tilelang_min.ir.expressions import as_int, index, loads
+from tilelang_min.ir.expressions import as_int, divides, index, loads
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Expr, Fill, Gemm, Loop, Parallel, Statement, TileProgram, walk
 from tilelang_min.ir.operand_reads import Whole, operand_reads
@@ -186,16 +186,16 @@ def _indices(access: Access, values: dict[int, Any], shape: tuple[int, int]) -> 
 def _together(buffer: Buffer, places: list[Any], group: list[int]) -> bool:
     """Whether a group's elements are one aligned vector in every thread, row after row (``ir/vectors.py`` proves the same)."""
     width = len(group)
-    if width * dtype_bytes(buffer.dtype) > 16 or buffer.elements % width:
+    if width * dtype_bytes(buffer.dtype) > 16 or not divides(width, buffer.elements):
         return False
     if width == 1:
         return True
     flats = _flat(buffer, [item[group] for item in places])
-    inner = max((axis for axis, extent in enumerate(buffer.shape) if extent != 1), default=0)
+    inner = max((axis for axis, extent in enumerate(buffer.shape) if as_int(extent) != 1), default=0)
     return (
         bool(np.all(flats == flats[0] + np.arange(width)[:, None]))
         and not np.any(flats[0] % width)
-        and buffer.shape[inner] % width == 0
+        and divides(width, buffer.shape[inner])
         and not np.any(places[inner][group[0]] % width)
     )
 
@@ -208,9 +208,12 @@ def _inside(tile: Buffer, place: list[Any]) -> Any:
 
 
 def _flat(buffer: Buffer, indices: list[Any]) -> Any:
-    total: Any = 0
-    for item, extent in zip(indices, buffer.shape, strict=True):
-        total = total * extent + item
+    total: Any = indices[0]
+    for item, extent in zip(indices[1:], buffer.shape[1:], strict=True):
+        known = as_int(extent)
+        if known is None:  # a runtime dimension
+            raise NotCountable
+        total = total * known + item
     return total
 
 

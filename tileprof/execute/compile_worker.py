@@ -110,6 +110,13 @@ class CaseWorker:
             source = self.job["source"] or {}
             self.fail("compile_error", describe_error(error, source.get("file")))
             return None
+        if kernel.sizes:
+            names = ", ".join(kernel.sizes)
+            self.fail(
+                "compile_error",
+                f"a case has one shape, and {names} of this kernel is known at launch alone (T.dynamic)",
+            )
+            return None
         kernel.save(self.job["bundle_path"])
         record = kernel.bundle_record()
         self.send(
@@ -162,7 +169,7 @@ class CaseWorker:
             analysis = kernel.analyse(*arguments.values())
             outputs = dict(analysis.outputs)
             blocks = [block for block, _ in analysis.classes]
-            x, y, z = kernel.metadata.grid
+            x, y, z = kernel.grid
             last = (x - 1, y - 1, z - 1)
             shared = summed_up(analysis.counts) & set(expected)
             if shared and x * y * z <= MOST_BLOCKS:  # what blocks add up to is known when all have run
@@ -208,7 +215,7 @@ class CaseWorker:
 
     def send_analysis(self, kernel: tilelang.Kernel, analysis: dict[str, Any]) -> None:
         """Send the counts of a launch."""
-        self.send("analysed", analysis=analysis, blocks=len(analysis["classes"]), of=_product(kernel.metadata.grid))
+        self.send("analysed", analysis=analysis, blocks=len(analysis["classes"]), of=_product(kernel.grid))
 
     def suggest(self, kernel: tilelang.Kernel) -> None:
         """Send what would remove bank conflicts."""
@@ -233,7 +240,7 @@ class CaseWorker:
         if comparison.compared == 0:
             self.send("note", text="the simulated blocks wrote no element that the reference has")
             return
-        total = _product(kernel.metadata.grid)
+        total = _product(kernel.grid)
         shown = ", ".join(str(block) for block in blocks[:8]) + (", ..." if len(blocks) > 8 else "")
         self.send(
             "checked",

@@ -36,7 +36,8 @@ def generate(program: ThreadProgram, *, options: dict[str, Any] | None = None) -
     ``options``: ``waves_per_eu``, the number of wavefronts a SIMD shall hold, or a pair (least, most): LLVM limits
     registers accordingly.  It is a wish: LLVM ignores it where the threads or the LDS of a block allow fewer.
 
-    The kernel's arguments are 8-byte pointers in the order of ``program.parameters``; its symbol is ``program.name``.
+    The kernel's arguments are 8-byte pointers in the order of ``program.parameters`` and 4-byte integers in that of
+    ``program.sizes``; its symbol is ``program.name``.
 
     Raises :class:`CodegenError` with the tool's log for anything TVM, clang or the linker refuses.
     """
@@ -119,7 +120,9 @@ def _waves_per_eu(options: dict[str, Any]) -> tuple[int, int] | None:
 
 def _check(program: ThreadProgram, note: code_object.KernelNote) -> None:
     """What the launcher relies on, read back from the binary."""
-    expected = tuple((p.name, 8 * i, 8) for i, p in enumerate(program.parameters))
+    pointers = tuple((p.name, 8 * i, 8) for i, p in enumerate(program.parameters))
+    scalars = tuple((name, 8 * len(pointers) + 4 * i, 4) for i, name in enumerate(program.sizes))
+    expected = (*pointers, *scalars)
     if note.arguments != expected:
         raise CodegenError(f"{program.name} takes arguments {note.arguments}, expected {expected}")
     if note.lds_bytes != patch.shared_bytes(program.shared):

@@ -43,6 +43,7 @@ _KERNEL = re.compile(
     r"^define dllexport amdgpu_kernel void @(?P<name>[\w.]+)\((?P<args>[^\n]*)\) #(?P<group>\d+) \{$", re.M
 )
 _ARGUMENT = re.compile(r"ptr addrspace\(1\) (?:noalias )?(?:[a-z]\w* )*%(?P<name>[\w.]+)")
+_SCALAR = re.compile(r"i32 (?:[a-z]\w* )*%(?P<name>[\w.]+)")
 _WORKGROUP = r'"amdgpu-flat-work-group-size"="1,\d+"'  # 256, or what a ROCm driver says
 _LDS = re.compile(
     r"^(?P<name>@[\w.]+) = private addrspace\(3\) global \[(?P<count>\d+) x (?P<type>\w+)\] undef(?:, align \d+)?$",
@@ -110,8 +111,9 @@ def _kernel(text: str, program: ThreadProgram, waves_per_eu: tuple[int, int] | N
         raise _unexpected(f"{len(kernels)} kernels and {text.count(chr(10) + 'define ')} functions instead of one")
     kernel = kernels[0]
     arguments = kernel["args"].split(", ")
-    matches = [_ARGUMENT.fullmatch(each) for each in arguments]
-    if kernel["name"] != program.name or len(arguments) != len(program.parameters) or not all(matches):
+    count = len(program.parameters)
+    matches = [(_ARGUMENT if place < count else _SCALAR).fullmatch(each) for place, each in enumerate(arguments)]
+    if kernel["name"] != program.name or len(arguments) != count + len(program.sizes) or not all(matches):
         raise _unexpected(f"kernel {kernel['name']}({kernel['args']}) for {len(program.parameters)} pointers")
     head = f"define protected amdgpu_kernel void @{kernel['name']}({kernel['args']}) #{kernel['group']} {{"
     text = text[: kernel.start()] + head + text[kernel.end() :]
