@@ -120,6 +120,9 @@ def _rasterised(context: Context, body: Any, panel: tuple[int, str]) -> tuple[tu
     px, py = (tirx.Var(context.fresh(f"blockIdx_{axis}"), "int32") for axis in "xy")
     x, y = in_panels(py * gx + px, (gx, gy), panel)
 
+    if context.program.sizes:  # of a grid that is known at launch these take divisions: once, not wherever they are used
+        return (px, py, bz), sequence([tirx.Bind(bx, index(x)), tirx.Bind(by, index(y)), body])
+
     def replace(variable: Any) -> Any:
         return x if variable.same_as(bx) else y if variable.same_as(by) else variable
 
