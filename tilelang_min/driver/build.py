@@ -137,6 +137,11 @@ def build(
     program, layouts, thread = thread_program(written, target, watch, hopper=choices)
     public, record_of_clocks = thread.parameters, None
     if instrument is not None:
+        if thread.sizes:
+            raise CodegenError(
+                f"an instrumented build needs a grid that is known now, and {program.name} takes {', '.join(thread.sizes)}",
+                remedy="compile the kernel with numbers in place of T.dynamic",
+            )
         with watch.step("instrument"):
             thread, clocks = instrumented(thread, instrument)
         record_of_clocks = clocks.to_json()

@@ -172,7 +172,7 @@ class InstrumentedLauncher:
 
             context = cuda.ensure_context()
         if context not in self._arrays:
-            zeros = [np.zeros(parameter.shape, np.int64) for parameter in self.instrument.hidden]
+            zeros = [np.zeros(parameter.extents, np.int64) for parameter in self.instrument.hidden]
             if self.kind == "cpu":
                 self._arrays[context] = zeros
             else:

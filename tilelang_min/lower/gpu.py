@@ -120,13 +120,24 @@ def _rasterised(context: Context, body: Any, panel: tuple[int, str]) -> tuple[tu
     px, py = (tirx.Var(context.fresh(f"blockIdx_{axis}"), "int32") for axis in "xy")
     x, y = in_panels(py * gx + px, (gx, gy), panel)
 
-    if context.program.sizes:  # of a grid that is known at launch these take divisions: once, not wherever they are used
-        return (px, py, bz), sequence([tirx.Bind(bx, index(x)), tirx.Bind(by, index(y)), body])
+    if (
+        context.program.sizes
+    ):  # of a grid that is known at launch these take divisions: once, not wherever they are used
+        return (px, py, bz), sequence([tirx.Bind(bx, _truncated(x)), tirx.Bind(by, _truncated(y)), body])
 
     def replace(variable: Any) -> Any:
         return x if variable.same_as(bx) else y if variable.same_as(by) else variable
 
     return (px, py, bz), tvm_ffi.structural_map(body, (tirx.Var, replace))
+
+
+def _truncated(value: Any) -> Any:
+    """A value that is never negative, in none of its parts, with the divisions of the machine."""
+    exchange = [
+        (tirx.FloorDiv, lambda node: tirx.truncdiv(node.a, node.b)),
+        (tirx.FloorMod, lambda node: tirx.truncmod(node.a, node.b)),
+    ]
+    return tvm_ffi.structural_map(index(value), exchange)
 
 
 def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]) -> None:
