@@ -260,6 +260,8 @@ class Sweep:
     def _launch_foreign(self, builder: CaseBuilder) -> None:
         """Run what is not a kernel of ours, with the compile lanes paused meanwhile."""
         plan = self.target_plan(builder)
+        if "cycles" in plan.counters:
+            builder.note("no cycles: what is not compiled here cannot be built with clock reads")
         case = ForeignCase(builder, plan, self.workload, self.directory, self.stop)
         self.progress.stage(builder.case.id, "running")
         try:

@@ -117,7 +117,11 @@ def test_clock_reads_stand_where_they_were_written(builds: Any) -> None:
         assert stretches  # products between two reads, nothing else among them
         assert sum(len(each.split()) for each in stretches) == order.count(product)
     elif target == "hip:gfx942":
-        assert len(re.findall("s_memtime", text)) > 6
+        order = re.findall("s_memtime|v_mfma|s_barrier|global_store", text)
+        words = " ".join(order)
+        stretches = re.findall("s_memtime ((?:v_mfma ?)+)s_memtime", words)
+        assert sum(len(each.split()) for each in stretches) == order.count("v_mfma") > 0
+        assert len(re.findall("s_memtime s_barrier s_memtime", words)) == order.count("s_barrier") > 0
     else:
         assert len(re.findall("rdtsc", text)) > 4
     assert not re.search(r"SR_CLOCKLO|s_memtime|rdtsc", plain.assembly())

@@ -19,7 +19,11 @@ targets:
 kernels:
   - {name: scale, source: "kernels.py:scale", shapes: [{N: 100000}], reference: "kernels.py:double"}
 """
-ALONE = "kernels: [{{name: bundled, bundle: {bundle}}}]\n"
+ALONE = """\
+kernels:
+  - {{name: bundled, bundle: {bundle}}}
+  - {{name: program, command: ["true"]}}
+"""
 
 
 def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
@@ -50,7 +54,8 @@ def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
     text = WORKLOAD[: WORKLOAD.index("kernels:")] + ALONE.format(bundle=bundle)
     again = folder.run(text, directory="again")
     assert again.status == 0, again.err
-    (bundled,) = again.run.cases
+    bundled, program = again.run.cases
+    assert "no cycles: what is not compiled here cannot be built with clock reads" in program.notes
     assert any("no cycles: a bundle is already compiled" in note for note in bundled.notes)
     assert not [m for m in bundled.metrics if m.metric.startswith("cycles.")]
 
