@@ -15,13 +15,17 @@ _HOME = re.compile(
     """
 )
 _ROOT_HOME = re.compile(r"(?<![\w.])/root(?=/)")
+_LIBRARY = re.compile(r"""[^\s:"'<>|()]*[\\/](?=(?:site|dist)-packages[\\/])""")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def path(text: str) -> str:
-    """A path or text with home directories as ``~``: ``/home/jane/k.py`` becomes ``~/k.py``."""
-    return _ROOT_HOME.sub("~", _HOME.sub("~", text))
+    """A path or text with home directories as ``~``: ``/home/jane/k.py`` becomes ``~/k.py``.
+
+    Of installed packages only what is the same everywhere stays: ``site-packages/triton/language/standard.py``.
+    """
+    return _ROOT_HOME.sub("~", _HOME.sub("~", _LIBRARY.sub("", text)))
 
 
 def plain(text: str) -> str:

@@ -238,6 +238,8 @@ def test_a_folder_with_profiles_of_several_tools(tmp_path: Path, profiles: Path)
         ("/opt/rocm/include/hip.h", "/opt/rocm/include/hip.h"),
         ("/usr/home2/k", "/usr/home2/k"),
         ("/chroot/k", "/chroot/k"),
+        ("/opt/torch/.venv/lib/python3.12/site-packages/triton/a.py", "site-packages/triton/a.py"),
+        ("at /home/jane/env/lib/python3/dist-packages/torch/x.py:7", "at dist-packages/torch/x.py:7"),
     ],
 )
 def test_home_directories_are_nobodys(text: str, clean: str) -> None:
