@@ -162,7 +162,7 @@ class _Walker:
         elements = self.load_bytes // dtype_bytes(tensor_map.dtype)
         for values in self.by_thread(coordinates):
             place, stride = tirx.IntImm("int32", 0), 1
-            for coordinate, box, extent in reversed(list(zip(values, tensor_map.box, tensor_map.shape, strict=True))):
+            for coordinate, box, extent in reversed(list(zip(values, tensor_map.box, tensor_map.extents, strict=True))):
                 place, stride = place + coordinate * stride, stride * extent
                 self.bounds.append(tirx.Min(coordinate + box, _int(extent)) - tirx.Max(coordinate, _int(0)))
             self.places.setdefault(

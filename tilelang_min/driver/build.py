@@ -102,7 +102,7 @@ def thread_program(
                 program, layouts = layouts_with_operands(program, target, plan)
             layouts.shared = choose_shared_layouts(program, target, layouts)
             program = insert_barriers(exchange_reductions(program, layouts, target))
-            program = stage_stores(program, layouts, target, allowed=choices.tma and not program.sizes)
+            program = stage_stores(program, layouts, target, allowed=choices.tma)
             check_resources(program, target, layouts.shared)
     _dump("after transforms", lambda: describe(program))
     if layouts is not None and target.kind == "cuda":

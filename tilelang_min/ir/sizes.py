@@ -12,7 +12,7 @@ from tvm.sym import Analyzer
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.ir.expressions import as_int, index
-from tilelang_min.ir.nodes import Expr
+from tilelang_min.ir.nodes import Buffer, Expr
 from tilelang_min.program import ThreadProgram
 from tilelang_min.program.metadata import Extent
 from tilelang_min.program.sizes import fixed as fixed_parameters
@@ -28,6 +28,11 @@ def text_of(value: Expr, names: Mapping[Any, str]) -> Extent | None:
         return known
     text = _text(value, names)
     return None if text is None else text.removeprefix("(").removesuffix(")") if _outer(text) else text
+
+
+def shape_of(buffer: Buffer) -> tuple[Extent, ...]:
+    """The shape of a parameter with names in place of runtime dimensions."""
+    return tuple(extent if isinstance(extent, int) else str(extent.name) for extent in buffer.shape)
 
 
 def _outer(text: str) -> bool:
@@ -87,7 +92,15 @@ def with_sizes(program: ThreadProgram, sizes: Mapping[str, int]) -> ThreadProgra
     body = tvm_ffi.structural_map(function.body, (tirx.Var, replace))
     kept = [item for item in function.params if item not in numbers]
     fixed = tirx.PrimFunc(kept, body, function.ret_type, function.attrs, function.span)
-    return dataclasses.replace(program, function=fixed, parameters=parameters, grid=grid, sizes=(), extents=None)
+    return dataclasses.replace(
+        program,
+        function=fixed,
+        parameters=parameters,
+        grid=grid,
+        tensor_maps=tuple(item.at(sizes) for item in program.tensor_maps),
+        sizes=(),
+        extents=None,
+    )
 
 
 def _put(extent: Any, numbers: Mapping[Any, Any]) -> Any:
@@ -106,4 +119,4 @@ def _resized(buffer: Any, extent: Any) -> Any:
     )
 
 
-__all__ = ["text_of", "with_sizes"]
+__all__ = ["shape_of", "text_of", "with_sizes"]

@@ -17,7 +17,7 @@ from tilelang_min.ir.expressions import bind_blocks, bind_range, index, loads, r
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
 from tilelang_min.ir.shared_layout import SharedLayout
-from tilelang_min.ir.sizes import text_of
+from tilelang_min.ir.sizes import shape_of, text_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.program.metadata import Extent
@@ -396,7 +396,7 @@ class Context:
             Parameter(
                 item.name,
                 item.dtype,
-                tuple(extent if isinstance(extent, int) else str(extent.name) for extent in item.shape),
+                shape_of(item),
                 "inout" if item.name in read and item.name in written else "out" if item.name in written else "in",
             )
             for item in self.program.parameters

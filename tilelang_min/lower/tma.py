@@ -14,6 +14,7 @@ from tvm.script.tirx import ptx
 
 from tilelang_min.ir.expressions import index
 from tilelang_min.ir.nodes import Buffer, Copy, Expr, Region
+from tilelang_min.ir.sizes import shape_of
 from tilelang_min.lower.context import Context
 from tilelang_min.program import TensorMap
 
@@ -34,7 +35,7 @@ class TensorMaps:
         key = (tensor.name, box, swizzle)
         if key not in self._names:
             name = self.context.fresh(f"{tensor.name}_map")
-            made = TensorMap(name, tensor.name, tensor.dtype, tensor.shape, box, swizzle)
+            made = TensorMap(name, tensor.name, tensor.dtype, shape_of(tensor), box, swizzle)
             self._names[key] = made
             self.maps[made] = tirx.Var(name, ir.PointerType(tirx.type.TensorMapType()))
         return self.maps[self._names[key]]

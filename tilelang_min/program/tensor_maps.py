@@ -18,14 +18,14 @@ SWIZZLES = (0, 32, 64, 128)
 def tensor_map_problem(tensor_map: TensorMap) -> str | None:
     """Why a map cannot be encoded, or None."""
     size, name = dtype_bytes(tensor_map.dtype), f"tensor map {tensor_map.name}"
-    if not 1 <= len(tensor_map.shape) <= MOST_DIMENSIONS or len(tensor_map.box) != len(tensor_map.shape):
-        return f"{name} has {len(tensor_map.shape)} dimensions and a box of {len(tensor_map.box)}: 1 to 5 of both are possible"
+    if not 1 <= len(tensor_map.extents) <= MOST_DIMENSIONS or len(tensor_map.box) != len(tensor_map.extents):
+        return f"{name} has {len(tensor_map.extents)} dimensions and a box of {len(tensor_map.box)}: 1 to 5 of both are possible"
     if any(not 1 <= extent <= MOST_BOX_EXTENT for extent in tensor_map.box):
         return f"{name} has a box of {tensor_map.box}: each extent must be 1 to {MOST_BOX_EXTENT}"
-    if any(extent < 1 for extent in tensor_map.shape):
-        return f"{name} describes a tensor of shape {tensor_map.shape}"
-    if len(tensor_map.shape) > 1 and tensor_map.shape[-1] * size % UNIT_BYTES:
-        return f"{name}: rows of {tensor_map.shape[-1] * size} bytes are no multiple of {UNIT_BYTES}"
+    if any(extent < 1 for extent in tensor_map.extents):
+        return f"{name} describes a tensor of shape {tensor_map.extents}"
+    if len(tensor_map.extents) > 1 and tensor_map.extents[-1] * size % UNIT_BYTES:
+        return f"{name}: rows of {tensor_map.extents[-1] * size} bytes are no multiple of {UNIT_BYTES}"
     inner = tensor_map.box[-1] * size
     if inner % UNIT_BYTES:
         return f"{name}: the rows of its box have {inner} bytes, no multiple of {UNIT_BYTES}"

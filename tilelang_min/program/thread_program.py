@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +95,19 @@ class TensorMap:
     name: str
     parameter: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     box: tuple[int, ...]
     swizzle: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape in numbers; LaunchError where a dimension is known at launch alone."""
+        return Parameter(self.parameter, self.dtype, self.shape, "in").extents
+
+    def at(self, sizes: Mapping[str, int]) -> TensorMap:
+        """The map with these sizes in place of names of runtime dimensions."""
+        shape = tuple(sizes[extent] if isinstance(extent, str) else extent for extent in self.shape)
+        return replace(self, shape=shape)
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ class Launcher:
         call.pointers = None  # until all is in place
         for slot, pointer in enumerate(pointers):
             call.values[slot] = pointer
-        call.maps = [encoder.encoded(pointers[encoder.position]) for encoder in self.encoders]
+        call.maps = [encoder.encoded_for(pointers) for encoder in self.encoders]
         for slot, (address, _) in enumerate(call.maps, self.count):
             call.addresses[slot] = address
         call.pointers = list(pointers)
@@ -210,7 +210,9 @@ def _encoder(tensor_map: TensorMap, parameters: Sequence[str], symbol: str) -> M
             f"kernel {symbol}: tensor map {tensor_map.name} describes {tensor_map.parameter}, which is no parameter",
             remedy="compile the kernel again",
         )
-    return MapEncoder(tensor_map, list(parameters).index(tensor_map.parameter), cuda.driver_module(), cuda.call)
+    names = list(parameters)
+    sizes = {extent: names.index(extent) for extent in tensor_map.shape if isinstance(extent, str)}
+    return MapEncoder(tensor_map, names.index(tensor_map.parameter), cuda.driver_module(), cuda.call, sizes)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ each is encoded once.  Formats: CUDA Driver API, ``cuTensorMapEncodeTiled``.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang_min.errors import LaunchError
@@ -38,39 +38,59 @@ _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 class MapEncoder:
     """Encodes one tensor map for the addresses of its tensor.
 
-    ``position`` is that of the parameter it describes.  ``driver`` and ``call`` reach the driver API; see
-    :mod:`tilelang_min.runtime.cuda`.
+    ``position`` is that of the parameter it describes, ``sizes`` those of the runtime dimensions in its shape.  ``driver`` and
+    ``call`` reach the driver API; see :mod:`tilelang_min.runtime.cuda`.
     """
 
-    def __init__(self, tensor_map: TensorMap, position: int, driver: Any, call: Callable[..., Any]) -> None:
-        problem = tensor_map_problem(tensor_map)
+    def __init__(
+        self,
+        tensor_map: TensorMap,
+        position: int,
+        driver: Any,
+        call: Callable[..., Any],
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        self._sizes = dict(sizes or {})
+        problem = tensor_map_problem(tensor_map.at(dict.fromkeys(self._sizes, 1)))
         if problem is not None:
             raise LaunchError(problem, remedy="compile the kernel again")
         self.map, self.position = tensor_map, position
         self._driver, self._call = driver, call
-        self._known: dict[int, tuple[int, Any]] = {}
+        self._known: dict[int | tuple[int, ...], tuple[int, Any]] = {}
+
+    def encoded_for(self, arguments: Sequence[int]) -> tuple[int, Any]:
+        """:meth:`encoded` for the arguments of a launch: addresses, runtime dimensions behind them."""
+        if not self._sizes:
+            return self.encoded(arguments[self.position])
+        names = [extent for extent in self.map.shape if isinstance(extent, str)]
+        values = {name: arguments[self._sizes[name]] for name in names}
+        key = (arguments[self.position], *values.values())
+        return self._kept(key, lambda: self._encode(key[0], self.map.at(values)))
 
     def encoded(self, pointer: int) -> tuple[int, Any]:
         """Where the map for a tensor at ``pointer`` lies in memory, encoded now or before, and what keeps it there.
 
         LaunchError for a tensor that does not start at a multiple of 16 bytes.
         """
-        known = self._known.get(pointer)
+        return self._kept(pointer, lambda: self._encode(pointer, self.map))
+
+    def _kept(self, key: int | tuple[int, ...], encode: Callable[[], tuple[int, Any]]) -> tuple[int, Any]:
+        known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST_MAPS:
                 self._known = {}
-            known = self._known[pointer] = self._encode(pointer)
+            known = self._known[key] = encode()
         return known
 
-    def _encode(self, pointer: int) -> tuple[int, Any]:
-        tensor_map, driver = self.map, self._driver
+    def _encode(self, pointer: int, tensor_map: TensorMap) -> tuple[int, Any]:
+        driver = self._driver
         if pointer % UNIT_BYTES:
             raise LaunchError(
                 f"parameter {tensor_map.parameter} starts at an address that is no multiple of {UNIT_BYTES} bytes",
                 remedy="pass a tensor of its own, not a view",
             )
         size = dtype_bytes(tensor_map.dtype)
-        inner_first = list(reversed(tensor_map.shape))
+        inner_first = list(reversed(tensor_map.extents))
         strides, pitch = [], size
         for extent in inner_first[:-1]:
             pitch *= extent

@@ -56,12 +56,12 @@ class Boxes:
                 f"tensor map {tensor_map.name}: the simulator knows swizzles of {tensor_map.swizzle} bytes for rows of as "
                 f"many, not of {inner}"
             )
-        if problem is None and int(np.prod(tensor_map.shape)) * dtype.itemsize > flat.nbytes:
+        if problem is None and int(np.prod(tensor_map.extents)) * dtype.itemsize > flat.nbytes:
             problem = f"tensor map {tensor_map.name} describes more than the tensor {tensor_map.parameter} holds"
         if problem is not None:
             raise SimulationError(problem)
-        count = int(np.prod(tensor_map.shape))
-        return cls(tensor_map, flat.view(dtype)[:count].reshape(tensor_map.shape))
+        count = int(np.prod(tensor_map.extents))
+        return cls(tensor_map, flat.view(dtype)[:count].reshape(tensor_map.extents))
 
     @property
     def bytes(self) -> int:
@@ -75,7 +75,7 @@ class Boxes:
     def inside(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """The part of a box (innermost coordinate first) that lies in the tensor: in the tensor, and in the box."""
         there, here = [], []
-        for start, extent, size in zip(reversed(coordinates), self.map.box, self.map.shape, strict=True):
+        for start, extent, size in zip(reversed(coordinates), self.map.box, self.map.extents, strict=True):
             low, high = min(max(start, 0), size), max(min(start + extent, size), 0)
             there.append(slice(low, max(low, high)))
             here.append(slice(low - start, max(low, high) - start))
@@ -145,9 +145,9 @@ class BulkCopies:
 
     def _check(self, boxes: Boxes, address: int, coordinates: tuple[int, ...], operation: int) -> None:
         strand = self.strand
-        if len(coordinates) != len(boxes.map.shape):
+        if len(coordinates) != len(boxes.map.extents):
             raise strand.error(
-                f"{strand.label(operation)}: {len(coordinates)} coordinates for the {len(boxes.map.shape)} dimensions of "
+                f"{strand.label(operation)}: {len(coordinates)} coordinates for the {len(boxes.map.extents)} dimensions of "
                 f"{boxes.map.name}",
                 operation,
             )

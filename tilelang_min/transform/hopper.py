@@ -83,10 +83,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
     if not options.wgmma:
         return plan
     _products(program, target, plan)
-    if plan.gemms and program.sizes and options.tma:
-        names = ", ".join(str(size.name) for size in program.sizes)
-        plan.notes.append(f"no bulk copies and no producer: {names} is known at launch alone")
-    elif plan.gemms and options.tma and options.warp_specialize:
+    if plan.gemms and options.tma and options.warp_specialize:
         loops = list(_rings(program, program.body, plan, target.max_threads_per_block))
         plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)
@@ -124,6 +121,7 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
     ):
         pairs = (
             options.cluster
+            and not program.sizes
             and together > 0
             and extent % 2 == 0
             and units % 2 == 0
@@ -146,7 +144,10 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
         for item in loop.body
     )
     alone = _resident(program, loops, plan, target) == 1
-    plan.persistent = options.persistent and alone and products and prod(program.grid) > units
+    if program.sizes:
+        plan.notes.append("one block a tile, not persistent ones: how many tiles there are is known at launch alone")
+    else:
+        plan.persistent = options.persistent and alone and products and prod(program.grid) > units
 
 
 def _resident(program: TileProgram, loops: list[Loop], plan: HopperPlan, target: Target) -> int:
@@ -347,6 +348,8 @@ def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> s
         return f"{name} and {tile.buffer.name} have different types"
     if not _whole(tile):
         return f"{tile.buffer.name} is filled in parts"
+    if as_int(tensor.buffer.shape[-1]) is None:
+        return f"how long rows of {name} are is known at launch alone"
     if tensor.buffer.shape[-1] * size % UNIT_BYTES:
         return f"rows of {name} are {tensor.buffer.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
     if len(tensor.buffer.shape) > MOST_DIMENSIONS:

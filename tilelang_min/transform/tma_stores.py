@@ -77,6 +77,8 @@ def _no_store(program: TileProgram, copy: Copy, layout: WarpgroupLayout) -> str 
         return f"it writes a part of {copy.source.buffer.name}"
     if size not in (2, 4):
         return f"elements of {tensor.name} have {size} bytes"
+    if as_int(tensor.shape[-1]) is None:
+        return f"how long rows of {tensor.name} are is known at launch alone"
     if tensor.shape[-1] * size % UNIT_BYTES:
         return f"rows of {tensor.name} are {tensor.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
     if len(tensor.shape) > MOST_DIMENSIONS:

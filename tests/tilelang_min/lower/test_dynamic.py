@@ -53,7 +53,9 @@ def test_a_product_of_any_number_of_rows(target: str, tmp_path: Path, monkeypatc
         assert "cp.async" in kernel.source()
         assert "mma.sync" in kernel.source()
     if target == "cuda:sm_90a":
-        assert any("m is known at launch alone" in note for note in kernel.bundle_record()["notes"])
+        assert [item.shape for item in kernel.tensor_maps] == [("m", 48), (48, 72), ("m", 72)]
+        assert "wgmma" in kernel.source()
+        assert any("known at launch alone" in note for note in kernel.bundle_record()["notes"])
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "hip:gfx942"])
