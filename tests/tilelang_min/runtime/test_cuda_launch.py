@@ -242,6 +242,18 @@ def test_maps_are_encoded_once_for_each_address(driver: FakeDriver) -> None:
         launcher([8, 32, 48], grid=(1, 1, 1), threads=32)
 
 
+def test_maps_of_tensors_whose_rows_are_known_at_launch(driver: FakeDriver) -> None:
+    """Sizes are arguments behind the addresses; a map is encoded once for each address and size."""
+    driver.maps = 1
+    rows = TensorMap("A_map", "A", "float16", ("m", 64), (32, 64), 128)
+    launcher = cuda_launch.load(b"cubin", "k", tensor_maps=[rows], parameters=["A", "C", "m"])
+    for arguments in ([16, 48, 100], [16, 48, 7], [16, 64, 100]):
+        launcher(arguments, grid=(1, 1, 1), threads=32)
+    assert driver.launched_pointers == [[16, 48, 100], [16, 48, 7], [16, 64, 100]]
+    assert [each[0] for each in driver.launched_maps] == [1, 2, 1]
+    assert [call[4:6] for call in driver.named("cuTensorMapEncodeTiled")] == [([64, 100], [128]), ([64, 7], [128])]
+
+
 def test_maps_of_a_kernel_that_cannot_be(driver: FakeDriver) -> None:
     bad = TensorMap("A_map", "A", "float16", (100, 60), (32, 60), 0)
     with pytest.raises(LaunchError, match="rows of 120 bytes are no multiple of 16"):
