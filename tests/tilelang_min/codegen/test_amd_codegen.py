@@ -97,7 +97,10 @@ def test_tiles_stand_at_their_offsets() -> None:
     kernel = generate(program)
     writes = [t for t in texts(kernel) if t.startswith("ds_write")]
     assert kernel.resources.shared_bytes_static == 512 + 4096
-    assert re.fullmatch(r"ds_write2st64_b32 v\d+, v\d+, v\d+ offset1:2", writes[0])  # +0 and +2*64*4 = +512
+    # Accesses stay single (`-load-store-opt`): pairs have no public rule of bank conflicts.
+    assert len(writes) == 2
+    assert any(re.fullmatch(r"ds_write_b32 v\d+, v\d+", write) for write in writes)
+    assert any(re.fullmatch(r"ds_write_b32 v\d+, v\d+ offset:512", write) for write in writes)
     assert "absolute_symbol" in kernel.source
     assert "@lds.small" in kernel.source
     assert "@shmem" not in kernel.source
@@ -205,10 +208,8 @@ def test_operations_that_share_a_line_stay_apart() -> None:
     assert opcodes(kernel, 2).count("global_load_dwordx2") == 1
     assert opcodes(kernel, 3).count("global_load_dwordx2") == 1
     assert {i.line for i in kernel.listing.instructions if i.operation in (2, 3)} == {7}
-    # The two LDS stores become one instruction, which one of the two owns.
-    (merged,) = [i for i in kernel.listing.instructions if i.klass == "shared_store"]
-    assert merged.opcode.startswith("ds_write2")
-    assert merged.operation in (2, 3)
+    stores = [i for i in kernel.listing.instructions if i.klass == "shared_store"]
+    assert sorted(store.operation or 0 for store in stores) == [2, 3]
 
 
 @pytest.mark.parametrize(
