@@ -29,7 +29,7 @@ def explain(bundle: Bundle, target: Target) -> str:
     record, metadata = bundle.complete().record, bundle.metadata
     decided = record.get("decisions", {})
     operations = bundle.operations
-    x, y, z = record["grid"]
+    x, y, z = (f"({extent})" if isinstance(extent, str) else extent for extent in record["grid"])
     threads = "" if target.kind == "cpu" else f", {record['threads']} threads a block"
     sections = {
         "": [f"{record['name']} for {record['target']}: grid {x}x{y}x{z}{threads}"],

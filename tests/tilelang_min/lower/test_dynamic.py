@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernel_dynamic import matmul, matmul_of_all, scaled
 from kernel_runs import assert_close
+from test_workload_kernels import load
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
@@ -93,6 +94,21 @@ def test_counts_are_those_of_a_kernel_compiled_for_the_size() -> None:
         if count.space == "global"
     }
     assert loads == {("A", 128): 192 * 64 * 2 // 32, ("B", 128): 3 * 64 * 64 * 2 // 32, ("C", 64): 192 * 64 * 4 // 32}
+
+
+def test_a_factory_takes_a_runtime_dimension_in_place_of_a_number() -> None:
+    """The product of ``workloads/`` as it stands; keys tell names of dimensions and numbers apart."""
+    factory = load("gemm").gemm
+    options: dict[str, Any] = {"block_M": 64, "block_N": 64, "block_K": 32, "threads": 128}
+    keys = set()
+    for rows in (T.dynamic("m"), T.dynamic("rows"), 64):
+        kernel = factory.for_target("cpu")(rows, 64, 40, **options)
+        keys.add(kernel.bundle_record()["hash"])
+        a, b, _ = product(64, 64, 40)
+        c = np.full((64, 64), np.nan, np.float16)
+        kernel(a, b, c)
+        assert_close(c, a.astype(np.float64) @ b)
+    assert len(keys) == 3
 
 
 def test_an_empty_tensor_launches_nothing() -> None:
