@@ -82,7 +82,7 @@ def test_suggestions_are_kept_without_what_they_were_proved_with(builder: CaseBu
     kept = {"buffer": "A", "kind": "padding", "text": "pad A", "proof": "1: no", "extra_bytes": 64}
     kept |= {"conflicts_before": 9, "conflicts_after": 0}
     builder.take({"type": "suggested", "suggestions": [{**kept, "padding": 8, "tried": [], "accesses": []}]})
-    assert [asdict(suggestion) for suggestion in builder.build().suggestions] == [kept]
+    assert [asdict(suggestion) for suggestion in builder.build().suggestions] == [{**kept, "sample": None}]
 
 
 def test_a_wrong_launch_replaces_the_check_of_the_simulation(builder: CaseBuilder) -> None:
