@@ -3,74 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sweep_folder import LIMIT_S, Folder, Outcome, make_folder
+
 from tileprof.execute.child import environment
-from tileprof.store.reader import read_run
-from tileprof.store.records import CaseResult, Run
-
-LIMIT_S = 240
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run of the command line left."""
-
-    status: int
-    out: str
-    err: str
-    directory: Path
-
-    @property
-    def run(self) -> Run:
-        return read_run(self.directory / "run.sqlite")
-
-    def case(self, name: str) -> CaseResult:
-        (found,) = [case for case in self.run.cases if case.id == name]
-        return found
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A folder that holds kernels.py."""
-
-    path: Path
-    variables: dict[str, str] = field(default_factory=dict)  # added to the environment
-
-    def write(self, text: str, name: str = "w.yaml") -> Path:
-        file = self.path / name
-        file.write_text(text)
-        return file
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The command line as a process."""
-        command = [sys.executable, "-m", "tileprof", *arguments]
-        env = {**environment(), "TILELANG_CACHE_DIR": str(self.path / "cache"), **self.variables}
-        return subprocess.Popen(
-            command, cwd=self.path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def tileprof(self, *arguments: str, directory: str = "run") -> Outcome:
-        """Run the command line to its end."""
-        with self.start(*arguments) as process:
-            out, err = process.communicate(timeout=LIMIT_S)
-        return Outcome(process.returncode, out, err, self.path / directory)
-
-    def run(self, text: str, *arguments: str, directory: str = "run") -> Outcome:
-        """``tileprof run`` of a workload text."""
-        file = self.write(text)
-        return self.tileprof("run", file.name, "-o", directory, *arguments, directory=directory)
-
-
-def make_folder(path: Path) -> Folder:
-    shutil.copy(Path(__file__).with_name("sweep_kernels.py"), path / "kernels.py")
-    return Folder(path)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Folder, make_folder
+from sweep_folder import Folder, make_folder
 
 SMALL = """\
 version: 1
