@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tilelang_min.access import bank_conflicts, global_sectors
@@ -266,6 +266,7 @@ def test_never_better_than_ideal(request: tuple[str, str, int, list[int], list[b
 @given(requests(), st.randoms(use_true_random=False))
 def test_order_within_a_phase_does_not_matter(request, random) -> None:  # type: ignore[no-untyped-def]
     target, access, width, addresses, active = request
+    assume(not access.startswith("atomic_loop"))  # which lane succeeds in a round follows from their order
     rule = resolve(target).phases_of(access, width)
     assert rule is not None
     if access == "load" and width >= 64 and target.startswith("cuda"):
