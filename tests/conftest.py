@@ -10,6 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Examples are the same in every run, so that a change is judged by what it changes; TILELANG_TEST_RANDOM=1 looks for new ones.
+# How quick a shared machine is says nothing about a test.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("random" if os.environ.get("TILELANG_TEST_RANDOM") == "1" else "repeatable")
 
 GOLDEN = Path(__file__).parent / "golden"
 DATA = Path(__file__).parent / "data"
