@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -46,11 +47,17 @@ class Folder:
         return file
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The command line as a process."""
+        """The command line as a process, which hears SIGINT also where the tests were started in the background."""
         command = [sys.executable, "-m", "tileprof", *arguments]
         env = {**environment(), "TILELANG_CACHE_DIR": str(self.path / "cache"), **self.variables}
         return subprocess.Popen(
-            command, cwd=self.path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            cwd=self.path,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def tileprof(self, *arguments: str, directory: str = "run") -> Outcome:
