@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tileprof.collect.tool import Availability
+from tileprof.collect.tool import Availability, find_tool, identified, with_nvidia_driver
 from tileprof.errors import CaseFailed, MeasurementInvalid, ProfilerUnavailable, TileprofError
 from tileprof.metrics.ncu_names import SECTIONS, requested
 
@@ -25,22 +23,12 @@ PERMISSION = (
     "then reload the nvidia module or restart"
 )
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_PLACES = ("opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda*/bin/ncu")
 
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
     """Path of ncu: TILEPROF_NCU, then PATH, then the newest of the usual installation folders under ``root``."""
-    environment = os.environ if environment is None else environment
-    if named := environment.get("TILEPROF_NCU"):
-        return shutil.which(named)
-    if path := shutil.which("ncu", path=environment.get("PATH", "")):
-        return path
-    places = [*root.glob("opt/nvidia/nsight-compute/*/ncu"), *root.glob("usr/local/cuda*/bin/ncu")]
-    runnable = [place for place in places if os.access(place, os.X_OK)]
-    return str(max(runnable, key=lambda place: _numbers(str(place)))) if runnable else None
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in re.findall(r"\d+", text)]
+    return find_tool(TOOL, "TILEPROF_NCU", _PLACES, environment, root)
 
 
 def parse_version(text: str) -> str:
@@ -55,21 +43,12 @@ def available(environment: Mapping[str, str] | None = None, root: Path = Path("/
     Looks at the driver, the driver's restriction of profiling to administrators and this process's capabilities.  A
     machine may still refuse when it is tried (virtual machines, a second profiler): :func:`check_log` says so then.
     """
-    path = find(environment, root)
-    if path is None:
-        return Availability(TOOL, False, why="not found", remedy=INSTALL)
-    try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Availability(TOOL, False, path, why=f"{path} --version does not run: {error}", remedy=INSTALL)
-    version = parse_version(answer.stdout)
-    if not version:
-        return Availability(TOOL, False, path, why=f"{path} --version says no version", remedy=INSTALL)
-    if not (root / "proc/driver/nvidia/version").exists() and not any(root.glob("dev/nvidia[0-9]*")):
-        return Availability(TOOL, False, path, version, "no NVIDIA driver or GPU here", "use a machine that has both")
-    if _restricted(root) and not _privileged(root):
-        return Availability(TOOL, False, path, version, "the driver lets only administrators read counters", PERMISSION)
-    return Availability(TOOL, True, path, version)
+    found = identified(TOOL, find(environment, root), parse_version, INSTALL)
+    if found.usable:
+        found = with_nvidia_driver(found, root)
+    if found.usable and _restricted(root) and not _privileged(root):
+        return found.denied("the driver lets only administrators read counters", PERMISSION)
+    return found
 
 
 def _restricted(root: Path) -> bool:

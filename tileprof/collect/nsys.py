@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tileprof.collect.tool import Availability
+from tileprof.collect.tool import Availability, find_tool, identified, with_nvidia_driver
 from tileprof.errors import MeasurementInvalid, ProfilerUnavailable
 
 TOOL = "nsys"
@@ -25,32 +22,19 @@ _PLACES = (
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
     """Path of nsys: TILEPROF_NSYS, then PATH, then the newest of the usual installation folders under ``root``."""
-    environment = os.environ if environment is None else environment
-    if named := environment.get("TILEPROF_NSYS"):
-        return shutil.which(named)
-    if path := shutil.which("nsys", path=environment.get("PATH", "")):
-        return path
-    runnable = [place for pattern in _PLACES for place in root.glob(pattern) if os.access(place, os.X_OK)]
-    return str(max(runnable, key=lambda place: [int(n) for n in re.findall(r"\d+", str(place))])) if runnable else None
+    return find_tool(TOOL, "TILEPROF_NSYS", _PLACES, environment, root)
+
+
+def parse_version(text: str) -> str:
+    """``2025.3.1.90`` from what ``nsys --version`` prints; "" if it says none."""
+    found = re.search(r"\d{4}\.\d+(\.\d+)*", text)
+    return found[0] if found else ""
 
 
 def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
     """Whether nsys can trace here, found out without running a kernel; traces of kernels need no permission."""
-    path = find(environment, root)
-    if path is None:
-        return Availability(TOOL, False, why="not found", remedy=INSTALL)
-    try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Availability(TOOL, False, path, why=f"{path} --version does not run: {error}", remedy=INSTALL)
-    found = re.search(r"\d{4}\.\d+(\.\d+)*", answer.stdout)
-    if found is None:
-        said = (answer.stderr or answer.stdout).strip().splitlines()
-        why = f"{path} --version says no version" + (f": {said[-1]}" if said else "")
-        return Availability(TOOL, False, path, why=why, remedy=INSTALL)
-    if not (root / "proc/driver/nvidia/version").exists() and not any(root.glob("dev/nvidia[0-9]*")):
-        return Availability(TOOL, False, path, found[0], "no NVIDIA driver or GPU here", "use a machine that has both")
-    return Availability(TOOL, True, path, found[0])
+    found = identified(TOOL, find(environment, root), parse_version, INSTALL)
+    return with_nvidia_driver(found, root) if found.usable else found
 
 
 def command(nsys: str, child: Sequence[str], report: Path, *, nvtx: bool = True) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tileprof.collect.rocprofv3 import device_access, find_tool
-from tileprof.collect.tool import Availability
+from tileprof.collect.rocprofv3 import with_amd_device
+from tileprof.collect.tool import Availability, find_tool
 from tileprof.errors import UsageError
 from tileprof.plan.passes import PassPlan, over_limit
 
@@ -27,7 +27,7 @@ NOT_COLLECTED = ("SQ_INSTS_VALU_MFMA_MOPS_F8", "SQ_INSTS_VALU_MFMA_MOPS_F6F4")
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
     """Path of rocprof: TILEPROF_ROCPROF, then PATH, then the newest ROCm below ``root``."""
-    return find_tool(TOOL, "TILEPROF_ROCPROF", environment, root)
+    return find_tool(TOOL, "TILEPROF_ROCPROF", (f"opt/rocm*/bin/{TOOL}",), environment, root)
 
 
 def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
@@ -35,7 +35,7 @@ def available(environment: Mapping[str, str] | None = None, root: Path = Path("/
     path = find(environment, root)
     if path is None:
         return Availability(TOOL, False, why="not found", remedy=INSTALL)
-    return device_access(TOOL, path, "", root)
+    return with_amd_device(Availability(TOOL, True, path), root)
 
 
 def input_text(plan: PassPlan, *, kernel: str | None = None, first: int | None = None, last: int | None = None) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from tileprof.collect import rocprofv3_csv
 from tileprof.collect.profile import ForeignProfile
 from tileprof.collect.rocprofv3_log import missing_counters, trouble_in
 from tileprof.collect.scrub import plain
-from tileprof.collect.tool import Availability
+from tileprof.collect.tool import Availability, find_tool, identified
 from tileprof.errors import MeasurementInvalid, ProfileFormatError, UsageError
 from tileprof.plan.passes import PassPlan, over_limit
 
@@ -36,21 +34,7 @@ NAME = "tileprof_%pid%"
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
     """Path of rocprofv3: TILEPROF_ROCPROFV3, then PATH, then the newest ROCm below ``root``."""
-    return find_tool(TOOL, "TILEPROF_ROCPROFV3", environment, root)
-
-
-def find_tool(
-    name: str, variable: str, environment: Mapping[str, str] | None = None, root: Path = Path("/")
-) -> str | None:
-    """Path of a tool of ROCm: the variable, then PATH, then the newest ROCm below ``root``."""
-    environment = os.environ if environment is None else environment
-    if named := environment.get(variable):
-        return shutil.which(named)
-    if path := shutil.which(name, path=environment.get("PATH", "")):
-        return path
-    runnable = [place for place in root.glob(f"opt/rocm*/bin/{name}") if os.access(place, os.X_OK)]
-    numbers = {str(place): [int(word) for word in re.findall(r"\d+", str(place))] for place in runnable}
-    return max(numbers, key=lambda place: numbers[place]) if numbers else None
+    return find_tool(TOOL, "TILEPROF_ROCPROFV3", (f"opt/rocm*/bin/{TOOL}",), environment, root)
 
 
 def parse_version(text: str) -> str:
@@ -61,32 +45,24 @@ def parse_version(text: str) -> str:
 
 def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
     """Whether rocprofv3 can read counters here, found out without running a kernel."""
-    path = find(environment, root)
-    if path is None:
-        return Availability(TOOL, False, why="not found", remedy=INSTALL)
-    try:
-        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Availability(TOOL, False, path, why=f"{path} --version does not run: {error}", remedy=INSTALL)
-    version = parse_version(answer.stdout + answer.stderr)
-    if not version:
-        return Availability(TOOL, False, path, why=f"{path} --version says no version", remedy=INSTALL)
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        why = f"version {version} takes no counters on its command line"
-        return Availability(TOOL, False, path, version, why, "install ROCm 6.3 or later")
-    return device_access(TOOL, path, version, root)
+    found = identified(TOOL, find(environment, root), parse_version, INSTALL)
+    if not found.usable:
+        return found
+    if tuple(int(part) for part in found.version.split(".")[:2]) < OLDEST:
+        return found.denied(
+            f"version {found.version} takes no counters on its command line", "install ROCm 6.3 or later"
+        )
+    return with_amd_device(found, root)
 
 
-def device_access(tool: str, path: str, version: str, root: Path = Path("/")) -> Availability:
-    """Whether this process may use the GPU at all: the driver's device file is here and open to it."""
+def with_amd_device(found: Availability, root: Path = Path("/")) -> Availability:
+    """``found``, or why it is of no use: the driver's device file is not here, or not open to this process."""
     device = root / "dev/kfd"
     if not device.exists():
-        return Availability(
-            tool, False, path, version, "no AMD GPU with its driver here", "use a machine that has both"
-        )
+        return found.denied("no AMD GPU with its driver here", "use a machine that has both")
     if not os.access(device, os.R_OK | os.W_OK):
-        return Availability(tool, False, path, version, "no access to /dev/kfd", GROUPS)
-    return Availability(tool, True, path, version)
+        return found.denied("no access to /dev/kfd", GROUPS)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

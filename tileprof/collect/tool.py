@@ -1,8 +1,14 @@
-"""Whether a measuring tool can be used on this machine: the answer every tool's module gives."""
+"""Measuring tools on this machine: finding one, asking its version, and the answer that every tool's module gives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tileprof.errors import ProfilerUnavailable
 from tileprof.store.records import Unavailable
@@ -22,6 +28,10 @@ class Availability:
     why: str = ""
     remedy: str = ""
 
+    def denied(self, why: str, remedy: str) -> Availability:
+        """The same tool, which is here and cannot be used."""
+        return replace(self, usable=False, why=why, remedy=remedy)
+
     def require(self) -> None:
         """Raise :class:`ProfilerUnavailable` unless usable: for a tool that was asked for by name."""
         if not self.usable:
@@ -30,3 +40,52 @@ class Availability:
     def as_unavailable(self, what: str, target: str) -> Unavailable:
         """The record that reports list: what could not be measured on a target."""
         return Unavailable(what, target, f"{self.tool}: {self.why}", self.remedy)
+
+
+_VERSION_SECONDS = 60.0
+
+
+def find_tool(
+    name: str,
+    variable: str,
+    places: tuple[str, ...],
+    environment: Mapping[str, str] | None = None,
+    root: Path = Path("/"),
+) -> str | None:
+    """Path of a tool: the environment's ``variable``, then PATH, then the newest of the ``places``, patterns below ``root``."""
+    environment = os.environ if environment is None else environment
+    if named := environment.get(variable):
+        return shutil.which(named)
+    if path := shutil.which(name, path=environment.get("PATH", "")):
+        return path
+    runnable = [place for pattern in places for place in root.glob(pattern) if os.access(place, os.X_OK)]
+    return str(max(runnable, key=lambda place: [int(n) for n in re.findall(r"\d+", str(place))])) if runnable else None
+
+
+def identified(tool: str, path: str | None, parse_version: Callable[[str], str], install: str) -> Availability:
+    """Whether a tool is here and says which version it is; ``install`` is the remedy where not.
+
+    ``path`` is what :func:`find_tool` found; ``parse_version`` gives the version in what ``--version`` prints, "" for none.
+    """
+    if path is None:
+        return Availability(tool, False, why="not found", remedy=install)
+    found = Availability(tool, True, path)
+    try:
+        answer = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return found.denied(f"{path} --version does not run: {error}", install)
+    # what a tool that fails says may name versions of other things
+    version = parse_version(answer.stdout) or ("" if answer.returncode else parse_version(answer.stderr))
+    if not version:
+        said = (answer.stderr or answer.stdout).strip().splitlines()
+        return found.denied(f"{path} --version says no version" + (f": {said[-1]}" if said else ""), install)
+    return replace(found, version=version)
+
+
+def with_nvidia_driver(found: Availability, root: Path = Path("/")) -> Availability:
+    """``found``, or why it is of no use: there is no NVIDIA driver below ``root``."""
+    if (root / "proc/driver/nvidia/version").exists() or any(root.glob("dev/nvidia[0-9]*")):
+        return found
+    return found.denied("no NVIDIA driver or GPU here", "use a machine that has both")
