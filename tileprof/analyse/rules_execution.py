@@ -25,6 +25,9 @@ EXPOSED = 0.3
 IDLE_UNITS = 0.8
 """Share of the units with work, below which the grid does not fill the machine."""
 
+WORTHWHILE = 1.5
+"""Rate of matrix units over that of vectors, from which they are worth the change."""
+
 CONVERTING = 0.25
 """Share of an operation's static instructions, from which conversions dominate it."""
 
@@ -149,6 +152,8 @@ def matrix_unused(facts: Facts) -> Iterator[Finding]:
         return
     gemm = next((o for o in facts.case.operations if o["kind"] == "gemm"), None)
     vector = rates.get(f"vector.{kind}")
+    if vector and rates[names[0]] < WORTHWHILE * vector:
+        return  # as float32 on CDNA 3, whose matrix units do no more of it than its vectors
     evidence = [
         f"no matrix instruction among {amount(sum(total.values()))}, {amount(total['fma'])} fused multiply-adds (static)"
     ]

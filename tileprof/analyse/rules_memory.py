@@ -114,7 +114,7 @@ def uncoalesced(facts: Facts) -> Iterator[Finding]:
         waiting = facts.stall_share("long_scoreboard", "lg_throttle")
         if waiting is not None:
             evidence.append(f"{share(waiting)} of warp samples wait for global memory (measured)")
-        advice = (
+        advice = _spread_copies(facts, operation) or (
             "let neighbouring threads access neighbouring elements: make the last index of the tensor the fastest one of the loop, "
             "or copy a tile with T.copy through shared memory and read it transposed there"
         )
@@ -123,6 +123,17 @@ def uncoalesced(facts: Facts) -> Iterator[Finding]:
         yield finding(
             facts, "uncoalesced", "Uncoalesced global access", evidence, advice, confidence, gain, basis, operation
         )
+
+
+def _spread_copies(facts: Facts, operation: int) -> str:
+    """Advice for asynchronous copies, whose sectors depend on where they go: rows of a shared tile that begin within a line."""
+    filled = [access for _, access in facts.figures.accesses("shared.transactions", "simulated", operation)]
+    if not any((access or "").startswith("cp_async") for access in filled):
+        return ""
+    return (
+        "these are asynchronous copies, which ask for more sectors where rows of the shared tile begin within a line of 128 bytes: "
+        "leave the padding away, and let the compiler place the tile or swizzle it with T.annotate_layout"
+    )
 
 
 def _sector_gain(facts: Facts, excess: float, whole: float) -> float | None:
@@ -187,17 +198,15 @@ def memory_bound(facts: Facts) -> Iterator[Finding]:
     moved = None if read is None or written is None else read + written
     word = "measured" if facts.measured else "predicted"
     evidence = [f"bandwidth of device memory accounts for {share(reached)} of the time ({word})"]
-    gain, basis = 1 - reached if facts.measured else None, "what the bandwidth does not account for"
+    gain: float | None = None  # how many bytes a fusion would spare, nobody has counted
+    basis = ""
     advice = (
         "move fewer bytes: fuse this kernel with its neighbours, keep a narrower type in memory, reuse what was read"
     )
     if moved is not None and least:
         evidence.append(f"{amount(moved)}B moved, at least {amount(least)}B needed (measured, derived)")
         if moved > 1.2 * least:
-            gain, basis = (
-                max(gain or 0.0, facts.saving("dram", dram * (1 - least / moved)) or 0.0),
-                "bytes moved more than once",
-            )
+            gain, basis = facts.saving("dram", dram * (1 - least / moved)), "bytes moved more than once"
             advice = (
                 "bytes come from memory more than once: visit tiles in an order that the cache keeps (T.use_swizzle)"
             )

@@ -32,12 +32,18 @@ _HEADINGS = {
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """``2 failed, 1 better, 120 as before or within limits``."""
+    """``2 failed, 1 better, 120 as before or within limits; 24 cases ended well``.
+
+    That a case ended well is no comparison: where nothing else was judged, it says so.
+    """
+    ended = sum(verdict.kind == "status" and verdict.outcome == PASS for verdict in verdicts)
     counts = Counter(verdict.outcome for verdict in verdicts)
-    return (
-        ", ".join(f"{counts[outcome]:,} {word}" for outcome, word in _WORDS.items() if counts[outcome])
-        or "nothing to judge"
-    )
+    counts[PASS] -= ended
+    judged = ", ".join(f"{counts[outcome]:,} {word}" for outcome, word in _WORDS.items() if counts[outcome])
+    if all(verdict.kind == "status" for verdict in verdicts):
+        nothing = "nothing to compare: the workload has no checks, and there is no baseline"
+        judged = f"{judged}, {nothing}" if judged else nothing
+    return f"{judged}; {ended:,} case{'s' if ended != 1 else ''} ended well" if ended else judged
 
 
 def render(run: Run, verdicts: Sequence[Verdict]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
@@ -162,3 +163,42 @@ def test_odd_cases_have_no_findings_and_no_errors() -> None:
     nan = dataclasses.replace(make_case("matmul_tiled", "float16", "sm80").metrics[0], value=float("nan"))
     inf = dataclasses.replace(nan, value=float("inf"), metric="global.sectors")
     diagnose_case(make_case("matmul_tiled", "float16", "sm80", metrics=(nan, inf)), make_run().ceilings)
+
+
+def test_at_the_roof_without_waste_no_gain_is_promised() -> None:
+    """A scaled copy moves what it must: how much a fusion would spare is not known."""
+    case, ceilings = measured("scale_add_relu[float32")
+    bound = [finding for finding in diagnose_case(case, ceilings) if finding.rule == "memory-bound"]
+    assert all(finding.gain is None or "more than once" in finding.basis for finding in bound)
+    case, ceilings = compiled("scale")
+    assert findings(case, ceilings)["memory-bound"].gain is None
+
+
+@cache
+def quickstart() -> Any:
+    """The quickstart's matrix products."""
+    spec: Any = importlib.util.spec_from_file_location("workload_matmul", ROOT / "workloads" / "kernels" / "matmul.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_matrix_units_that_are_no_faster_are_no_finding() -> None:
+    """CDNA 3 does as much float32 on vectors as on matrix units (AMD's data sheet of the MI300X)."""
+    run = tilelang.profile(quickstart().naive.for_target("hip:gfx942")(256, 256, 256)).run
+    case, rates = run.cases[0], tilelang.targets.resolve("hip:gfx942").devices[0].flops_per_clock_per_unit
+    assert rates["matrix.float32"] == rates["vector.float32"]
+    assert (case.metadata or {})["flops"]["float32"] / (case.metadata or {})["bytes_min"] >= 32
+    assert "matrix-unused" not in findings(case, run.ceilings)
+
+
+def test_copies_into_padded_rows_get_their_own_advice() -> None:
+    """Measured on an H200 too: cp.async asks for more sectors where rows begin within a line."""
+    case, ceilings = measured(f"{PADDED}2")
+    found = [f for f in diagnose_case(case, ceilings) if f.rule == "uncoalesced"]
+    assert all("asynchronous copies" in finding.advice for finding in found)
+    assert "fastest one of the loop" in findings(*compiled("transpose"))["uncoalesced"].advice
+    kernel = quickstart().padded.for_target("cuda:sm_80")(256, 256, 256, dtype="float32")
+    padded = tilelang.profile(kernel).run
+    (advice,) = {f.advice for f in diagnose_case(padded.cases[0], padded.ceilings) if f.rule == "uncoalesced"}
+    assert "leave the padding away" in advice

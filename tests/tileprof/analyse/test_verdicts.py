@@ -12,6 +12,7 @@ from run_factory import make_case, make_run
 
 from tileprof.analyse.verdicts import Baselines, Policy, Verdict, exit_status, verdicts
 from tileprof.errors import StoreError
+from tileprof.report.check_text import headline
 from tileprof.store.baselines import BaselineStore, baselines_of, case_key, figures_of, key_of
 from tileprof.store.records import CaseResult, Interleaved, Metric, Provenance, Run
 
@@ -174,3 +175,11 @@ def test_names_make_no_paths(tmp_path: Path) -> None:
     hostile = run(case(), name="../../etc/\u202epasswd\n" + "x" * 10_000)
     (path, *_) = BaselineStore(tmp_path).save(hostile, tmp_path)
     assert tmp_path in path.resolve().parents
+
+
+def test_nothing_compared_is_said() -> None:
+    """Cases that ended well are no comparison: without limits and baseline there is nothing that could fail."""
+    alone = headline(verdicts(run(case())))
+    assert alone == "nothing to compare: the workload has no checks, and there is no baseline; 1 case ended well"
+    limited = headline(verdicts(run(case(checks={"registers.per_thread": {"max": 999}}))))
+    assert limited == "1 as before or within limits; 1 case ended well"
