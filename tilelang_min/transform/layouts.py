@@ -19,7 +19,7 @@ from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.shared_layout import SharedLayout
-from tilelang_min.ir.vectors import nest_of, vector_of
+from tilelang_min.ir.vectors import Nest, nest_of, vector_of
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 from tilelang_min.transform.fragment_uses import FragmentUse, is_scalar, use_of
@@ -72,9 +72,7 @@ def choose_layouts(program: TileProgram, target: Target, hopper: HopperPlan | No
         _check_reduction(program, result, reduction)
     for statement in nests:
         if id(statement) not in result.nests:
-            nest = nest_of(program, statement)
-            vector = vector_of(nest, program, _widest(program, nest))
-            result.nests[id(statement)] = BlockedLayout(nest.extents, program.threads, vector)
+            result.nests[id(statement)] = _blocked(program, nest_of(program, statement))
     return result
 
 
@@ -119,9 +117,8 @@ def _nest_layout(program: TileProgram, result: Layouts, use: FragmentUse) -> Non
     number = id(use.statement)
     if number not in result.nests:
         whole = [buffer for buffer, dims in use.members if dims == use.all_dims]
-        if not whole:
-            return  # fragments of one element alone
-        result.nests[number] = result.fragments[whole[0].name]
+        # Fragments of one element alone do not say how a nest is dealt out, but all its elements find theirs in register 0.
+        result.nests[number] = result.fragments[whole[0].name] if whole else _blocked(program, use.nest)
     layout = result.nests[number]
     for buffer, dims in use.members:
         held = result.fragments[buffer.name]
@@ -230,6 +227,11 @@ def _spread(
             used = next(use.statement.operation for use in uses if any(buffer is other for other, _ in use.members))
             other = BlockedLayout(buffer.shape, program.threads, 1)
             raise _conflict(program, buffer, (layout, operation), (other, used))
+
+
+def _blocked(program: TileProgram, nest: Nest) -> BlockedLayout:
+    """The layout of a nest that no fragment decides: the widest vectors that its accesses allow."""
+    return BlockedLayout(nest.extents, program.threads, vector_of(nest, program, _widest(program, nest)))
 
 
 def _vector(program: TileProgram, use: FragmentUse, *, idle: bool = False) -> int:

@@ -24,6 +24,7 @@ def load(name: str) -> Any:
 CASES = {
     "rows": ("softmax", "rows", "reference", {}),
     "online": ("softmax", "online", "reference", {"block_N": 128}),
+    "online-one-row": ("softmax", "online", "reference", {"block_M": 1}),
     "rmsnorm": ("rmsnorm", "rmsnorm", "reference", {}),
     "layernorm": ("layernorm", "layernorm", "reference", {}),
     "transpose": ("transpose", "transpose", "reference", {"dtype": "float32"}),
