@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ def end_descendants(mark: str) -> None:
         with suppress(OSError, ValueError):  # another user's, or gone meanwhile
             if wanted in place.read_bytes().split(b"\0"):
                 os.kill(int(place.parent.name), signal.SIGKILL)
+
+
+def tail_of(log: Path, start: int = 0) -> str:
+    """The last lines of a log behind its byte ``start``; "" where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-_TAIL_LINES:])
 
 
 class Child:
@@ -152,13 +164,7 @@ class Child:
 
     def tail(self) -> str:
         """The last lines that the child printed."""
-        try:
-            with self._log.open("rb") as file:
-                file.seek(self._log_start)
-                lines = file.read().decode(errors="replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(lines[-_TAIL_LINES:])
+        return tail_of(self._log, self._log_start)
 
     def active_seconds(self) -> float:
         """A clock that stands still while the child is paused."""
@@ -217,35 +223,75 @@ class Child:
             self._process.wait(timeout=_EXIT_S)
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit status (below zero: of a signal), and the time from before its start to its end."""
+
+    status: int
+    wall_ns: int
+
+
 def run_command(
     command: Sequence[str], limit_s: float, log: Path, stop: threading.Event, cwd: Path | None = None
 ) -> int | None:
-    """Run a command in a process group of its own, output to ``log``; its exit status, or None once ``stop`` is set.
+    """The exit status of :func:`timed_command`."""
+    ended = timed_command(command, limit_s, log, stop, cwd)
+    return None if ended is None else ended.status
+
+
+def timed_command(
+    command: Sequence[str], limit_s: float, log: Path, stop: threading.Event, cwd: Path | None = None
+) -> Ended | None:
+    """Run a command in a process group of its own, output to ``log``; how it ended, or None once ``stop`` is set.
 
     It starts in the folder ``cwd``.  Raises ChildTimeout after ``limit_s`` seconds, OSError where it cannot be started.  Nothing
-    of the group is left running in any case.
+    of the group is left running in any case; clearing up is not in the time.
     """
     mark = new_mark()
     with log.open("ab") as output:
+        surroundings = environment(mark)
+        begin = time.perf_counter_ns()
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=environment(mark),
+            env=surroundings,
             cwd=cwd,
             start_new_session=True,
         )
         end = time.monotonic() + limit_s
+        handle = _process_handle(process.pid)
         try:
             while not stop.is_set():
-                with suppress(subprocess.TimeoutExpired):
-                    return process.wait(timeout=_TICK_S)
+                if _ends_within(process, handle, _TICK_S):
+                    wall_ns = time.perf_counter_ns() - begin
+                    return Ended(process.wait(), wall_ns)
                 if time.monotonic() > end:
                     raise ChildTimeout(f"no end after {limit_s:g} s")
             return None
         finally:
+            if handle is not None:
+                os.close(handle)
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             end_descendants(mark)
             process.wait()
+
+
+def _process_handle(pid: int) -> int | None:
+    """A descriptor that is readable once the process has ended; None where the kernel or a sandbox has no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _ends_within(process: subprocess.Popen[bytes], handle: int | None, seconds: float) -> bool:
+    """Whether the process ends in that time.  Without a handle it is looked at in steps of up to 50 ms."""
+    if handle is not None:
+        return bool(select.select([handle], [], [], seconds)[0])
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+        return True
+    return False

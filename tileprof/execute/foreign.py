@@ -17,8 +17,8 @@ from typing import Any
 
 from tileprof.analyse.foreign_work import work_of
 from tileprof.collect import ncu, ncu_foreign
-from tileprof.errors import MeasurementInvalid, TileprofError
-from tileprof.execute.child import ChildTimeout, run_command
+from tileprof.execute.child import ChildTimeout, run_command, tail_of, timed_command
+from tileprof.execute.measuring import measuring, run_ncu
 from tileprof.execute.results import CaseBuilder
 from tileprof.execute.traced import trace
 from tileprof.launcher import foreign as runner
@@ -29,8 +29,6 @@ from tileprof.workload.records import Case, Workload
 WARM_LAUNCHES = 2
 MOST_KERNELS = 200
 """Kernel launches of one case that are profiled; what is meant as one kernel and launches thousands is cut there."""
-
-_TAIL_LINES = 12
 
 
 def is_foreign(case: Case) -> bool:
@@ -72,60 +70,39 @@ class ForeignCase:
 
     def profile_with_ncu(self) -> None:
         """The case once more under Nsight Compute; its figures, or why there are none, go to the builder."""
-        builder, case = self.builder, self.case
-        report = self.directory.raw / f"{case.hash}.ncu-rep"
-        log = self.directory.raw / f"{case.hash}.ncu.log"
-        builder.begin()
-        try:
-            path = ncu.find()
-            if path is None:
-                builder.note("no counters: ncu is gone")
-                return
-            if case.kernel.command is not None:
-                child = list(case.command)
-            else:
-                child = self._callable_command(self._job(timing=None, launches=WARM_LAUNCHES + 1))
-            gpu = self.plan.gpu
-            command = ncu.command(
-                path,
-                child,
-                symbol=None,
-                report=report,
-                log=log,
-                major=int(gpu.arch.partition(".")[0]) if gpu is not None else None,
+        builder, limit_s = self.builder, self.workload.timeout_s
+        with measuring(builder, ncu.TOOL, "counters", limit_s):
+            found = run_ncu(
+                builder,
+                self._profiled_command(),
+                self.directory,
+                limit_s,
+                self.plan.gpu,
+                self.stop,
+                self.workload.directory,
                 launch_count=MOST_KERNELS,
-                raw=self.workload.raw_metrics.get("ncu", ()),
-                when_told=case.kernel.command is None,
+                raw=self.workload.raw_metrics.get(ncu.TOOL, ()),
+                when_told=self.case.kernel.command is None,
             )
-            status = run_command(
-                command, self.workload.timeout_s, self._log("ncu"), self.stop, cwd=self.workload.directory
-            )
-            if status is None:
+            if found is None:
                 return
-            text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-            found = ncu.check_log(text, status)
-            if found.profiled >= MOST_KERNELS:
+            report, log = found
+            if log.profiled >= MOST_KERNELS:
                 builder.note(f"it launches more than {MOST_KERNELS} kernels: counters are of the first {MOST_KERNELS}")
-            builder.take_foreign(work_of(ncu_foreign.read(report), case.kernel.name))
-        except ChildTimeout:
-            builder.note(f"no counters: ncu did not end within {self.workload.timeout_s:g} s")
-        except MeasurementInvalid as error:
-            builder.fail("invalid_measurement", str(error))
-        except TileprofError as error:
-            builder.note(f"no counters: {error}")
-        finally:
-            builder.end()
+            builder.take_foreign(work_of(ncu_foreign.read(report), self.case.kernel.name))
 
     def trace_with_nsys(self) -> None:
         """The case once more under Nsight Systems: times of its kernels on the device's timeline."""
-        if self.case.kernel.command is not None:
-            child = list(self.case.command)
-        else:
-            child = self._callable_command(self._job(timing=None, launches=WARM_LAUNCHES + 1))
-        limit_s, cwd = self.workload.timeout_s, self.workload.directory
+        child, limit_s, cwd = self._profiled_command(), self.workload.timeout_s, self.workload.directory
         profile = trace(self.builder, child, self.directory, limit_s, self.stop, cwd)
         if profile is not None and self.builder.foreign is None:
             self.builder.take_foreign(work_of(profile, self.case.kernel.name))
+
+    def _profiled_command(self) -> list[str]:
+        """What a profiler runs: the command, or the callable with a few launches."""
+        if self.case.kernel.command is not None:
+            return list(self.case.command)
+        return self._callable_command(self._job(timing=None, launches=WARM_LAUNCHES + 1))
 
     # -- a callable ------------------------------------------------------------------------------------------------
 
@@ -177,7 +154,7 @@ class ForeignCase:
             answer = json.loads(job.with_suffix(".answer").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             builder.fail("crashed", f"the interpreter ended with status {status} and no answer")
-            builder.note(f"last output:\n{tail(log)}")
+            builder.note(f"last output:\n{tail_of(log)}")
             return
         if "error" in answer:
             builder.fail("crashed", f"while {answer['stage']}: {answer['error']}")
@@ -201,18 +178,16 @@ class ForeignCase:
         end = time.monotonic() + policy.budget_s
         wanted = policy.rounds * policy.samples if self.plan.timed else 0
         for number in range(1 + wanted):
-            start = time.perf_counter_ns()
-            status = run_command(command, self.workload.timeout_s, log, self.stop, cwd=self.workload.directory)
-            took = float(time.perf_counter_ns() - start)
-            if status is None:
+            ended = timed_command(command, self.workload.timeout_s, log, self.stop, cwd=self.workload.directory)
+            if ended is None:
                 return
-            if status:
-                how = f"status {status}" if status > 0 else f"signal {-status}"
+            if ended.status:
+                how = f"status {ended.status}" if ended.status > 0 else f"signal {-ended.status}"
                 builder.fail("crashed", f"the command ended with {how}: {' '.join(command)}")
-                builder.note(f"last output:\n{tail(log)}")
+                builder.note(f"last output:\n{tail_of(log)}")
                 return
             if number:
-                samples.append(took)
+                samples.append(float(ended.wall_ns))
             if len(samples) >= runner.LEAST_SAMPLES and time.monotonic() > end:
                 break
         if wanted:
@@ -223,12 +198,3 @@ class ForeignCase:
 
     def _log(self, kind: str) -> Path:
         return self.directory.temporary / f"{self.case.hash}.{kind}.log"
-
-
-def tail(log: Path) -> str:
-    """The last lines of a log."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(lines[-_TAIL_LINES:])

@@ -15,8 +15,8 @@ from typing import Any
 
 from tileprof.collect import nsys, nsys_file
 from tileprof.collect.profile import ForeignProfile
-from tileprof.errors import MeasurementInvalid, TileprofError
-from tileprof.execute.child import ChildTimeout, run_command
+from tileprof.execute.child import run_command
+from tileprof.execute.measuring import measuring
 from tileprof.execute.results import CaseBuilder
 from tileprof.metrics import make
 from tileprof.store.directory import RunDirectory
@@ -36,28 +36,21 @@ def trace(
     """Run ``child`` under nsys and read what it recorded; None where the builder was told why there is nothing, or on ``stop``."""
     report = directory.raw / f"{builder.case.hash}.nsys-rep"
     output = directory.temporary / f"{builder.case.hash}.nsys.out"
-    builder.begin()
+    export = report.with_suffix(".sqlite")
+    path = nsys.find()
+    if path is None:
+        builder.note("no trace: nsys is gone")
+        return None
     try:
-        path = nsys.find()
-        if path is None:
-            builder.note("no trace: nsys is gone")
-            return None
-        status = run_command(nsys.command(path, child, report), limit_s, output, stop, cwd=cwd)
-        if status is None:
-            return None
-        export = report.with_suffix(".sqlite")
-        nsys.check(status, output.read_text(encoding="utf-8", errors="replace"), export)
-        return nsys_file.read(export)
-    except ChildTimeout:
-        builder.note(f"no trace: nsys did not end within {limit_s:g} s")
-    except MeasurementInvalid as error:
-        builder.fail("invalid_measurement", str(error))
-    except TileprofError as error:
-        builder.note(f"no trace: {error}")
+        with measuring(builder, nsys.TOOL, "trace", limit_s):
+            status = run_command(nsys.command(path, child, report), limit_s, output, stop, cwd=cwd)
+            if status is None:
+                return None
+            nsys.check(status, output.read_text(encoding="utf-8", errors="replace"), export)
+            return nsys_file.read(export)
     finally:
-        builder.end()
-        (directory.raw / f"{builder.case.hash}.nsys-rep").unlink(missing_ok=True)  # it holds the whole environment
-        report.with_suffix(".sqlite").unlink(missing_ok=True)  # and so does its export
+        report.unlink(missing_ok=True)  # it holds the whole environment
+        export.unlink(missing_ok=True)  # and so does its export
     return None
 
 

@@ -43,6 +43,11 @@ class Gpu:
     arch: str
     driver: str
 
+    @property
+    def binary_arch(self) -> str:
+        """The architecture as binaries are named: ``sm_90``, ``gfx942``."""
+        return f"sm_{self.arch.replace('.', '')}" if self.vendor == "nvidia" else self.arch
+
 
 @dataclass(frozen=True)
 class Machine:

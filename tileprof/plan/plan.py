@@ -125,7 +125,7 @@ def _check_counters(workload: Workload, names: tuple[str, ...], machine: Machine
         target = workload.targets[name]
         gpu = machine.gpu_for(target.kind, target.target.partition(":")[2])
         if target.kind == "cuda" and gpu is not None:
-            wrong += problems(workload.raw_metrics.get("ncu", ()), f"sm_{gpu.arch.replace('.', '')}")
+            wrong += problems(workload.raw_metrics.get("ncu", ()), gpu.binary_arch)
     if wrong:
         raise UsageError("; ".join(dict.fromkeys(wrong)), remedy="correct metrics: raw: ncu: in the workload file")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tileprof.execute.child as child_module
-from tileprof.execute.child import Child, ChildDied, ChildTimeout, run_command
+from tileprof.execute.child import Child, ChildDied, ChildTimeout, run_command, timed_command
 
 Make = Callable[[str], Child]
 
@@ -154,3 +154,21 @@ def test_a_command_is_limited_and_stopped(tmp_path: Path) -> None:
     start = time.monotonic()
     assert run_command(forever, 30, log, go) is None
     assert time.monotonic() - start < 5
+
+
+def test_a_command_is_timed_to_its_end(tmp_path: Path) -> None:
+    """Not to the next look at it: seen in steps that double, 70 ms would be 100."""
+    times = []
+    for _ in range(8):
+        ended = timed_command(["sleep", "0.07"], 30, tmp_path / "log", threading.Event())
+        assert ended is not None
+        assert ended.status == 0
+        times.append(ended.wall_ns / 1e6)
+    assert 70 <= min(times) < 95
+
+
+def test_without_a_handle_a_command_still_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_module, "_process_handle", lambda pid: None)
+    ended = timed_command(["sh", "-c", "sleep 0.15; exit 3"], 30, tmp_path / "log", threading.Event())
+    assert ended is not None
+    assert (ended.status, ended.wall_ns > 150e6) == (3, True)

@@ -1,0 +1,71 @@
+"""A case once more under a measuring tool: what goes wrong costs what the tool would have told, never the case's time.
+
+The time comes from the unprofiled launches before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tileprof.collect import ncu
+from tileprof.errors import MeasurementInvalid, TileprofError
+from tileprof.execute.child import ChildTimeout, run_command
+from tileprof.execute.results import CaseBuilder
+from tileprof.plan.machine import Gpu
+from tileprof.store.directory import RunDirectory
+
+
+@contextmanager
+def measuring(builder: CaseBuilder, tool: str, what: str, limit_s: float) -> Iterator[None]:
+    """Inside the block ``tool`` measures ``what`` (``counters``) of the case; its failures end the block and go to the builder.
+
+    A measurement that is invalid makes the case so; without the tool, or out of time, there is a note.
+    """
+    builder.begin()
+    try:
+        yield
+    except ChildTimeout:
+        builder.note(f"no {what}: {tool} did not end within {limit_s:g} s")
+    except MeasurementInvalid as error:
+        builder.fail("invalid_measurement", str(error))
+    except TileprofError as error:
+        builder.note(f"no {what}: {error}")
+    finally:
+        builder.end()
+
+
+def run_ncu(
+    builder: CaseBuilder,
+    child: Sequence[str],
+    directory: RunDirectory,
+    limit_s: float,
+    gpu: Gpu | None,
+    stop: threading.Event,
+    cwd: Path | None = None,
+    *,
+    symbol: str | None = None,
+    **selection: Any,
+) -> tuple[Path, ncu.Log] | None:
+    """Run ``child`` under Nsight Compute on ``gpu``: the report, and what the log says.
+
+    None where ncu is gone, which the builder is told, or once ``stop`` is set.  ``symbol`` and ``selection`` are those of
+    :func:`tileprof.collect.ncu.command`.  Raises what :func:`tileprof.collect.ncu.check_log` and
+    :func:`tileprof.execute.child.run_command` raise: to be called while :func:`measuring`.
+    """
+    report = directory.raw / f"{builder.case.hash}.ncu-rep"
+    log = directory.raw / f"{builder.case.hash}.ncu.log"
+    path = ncu.find()
+    if path is None:
+        builder.note("no counters: ncu is gone")
+        return None
+    major = int(gpu.arch.partition(".")[0]) if gpu is not None else None
+    command = ncu.command(path, child, symbol=symbol, report=report, log=log, major=major, **selection)
+    status = run_command(command, limit_s, directory.temporary / f"{builder.case.hash}.ncu.out", stop, cwd=cwd)
+    if status is None:
+        return None
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return report, ncu.check_log(text, status, symbol=symbol or "")
