@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 import tilelang_min as tilelang
 import tilelang_min.language as T
 from tilelang_min.driver.emitted import check_emitted
@@ -69,7 +67,7 @@ def test_other_operations_and_spaces_do_not_matter() -> None:
 
 @tilelang.jit(target="hip:gfx942")
 def two_words(n: int) -> Any:
-    """Each thread reads two words far apart, which LLVM joins."""
+    """Each thread reads two words far apart, which LLVM would join."""
 
     @T.prim_func
     def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
@@ -82,17 +80,15 @@ def two_words(n: int) -> Any:
     return main
 
 
-def test_a_compiled_kernel_says_what_llvm_emitted() -> None:
+def test_a_compiled_kernel_holds_what_was_counted() -> None:
+    """Code generation keeps LLVM from joining the two reads, so the rule of single ones holds; joined ones are above."""
     kernel = two_words(256)
     opcodes = Counter(instruction.opcode for instruction in kernel.listing.instructions)
-    joined = [opcode for opcode in opcodes if opcode.startswith("ds_read2")]
-    if not joined:
-        pytest.skip("this LLVM joins no reads here")
+    assert opcodes["ds_read_b32"] == 2
+    assert not [opcode for opcode in opcodes if opcode.startswith(("ds_read2", "ds_write2"))]
     analysis = kernel.analyse()
     (load,) = (one for one in analysis.counts if one.space == "shared" and one.access == "load")
-    assert load.rule == "open"
-    assert load.transactions == 2 * 2  # as two loads of a wavefront, two cycles each
-    (note,) = analysis.notes
-    assert joined[0] in note
-    assert "S[i] + S[i + 64]" in note or "T.Parallel" in note
-    assert kernel.analyse().notes == analysis.notes  # as stored
+    assert load.rule == "known"
+    assert load.transactions == 2 * 2  # two loads of a wavefront, two cycles each
+    assert analysis.notes == ()
+    assert kernel.analyse().counts == analysis.counts  # as stored
