@@ -7,8 +7,8 @@ variables are TVM variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilelang_min.ir.shared_layout import SharedLayout
@@ -255,3 +255,22 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from walk(statement.otherwise)
         elif isinstance(statement, Parallel):
             yield from statement.body
+
+
+def replaced(
+    statements: tuple[Statement, ...], change: Callable[[Statement], tuple[Statement, ...]]
+) -> tuple[Statement, ...]:
+    """The statements with ``change(statement)`` in place of every one that is no loop and no branch.
+
+    What ``change`` hands back as it was stays the same object: layouts of nests are known by it.
+    """
+    out: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, Loop):
+            out.append(replace(statement, body=replaced(statement.body, change)))
+        elif isinstance(statement, Conditional):
+            then, otherwise = replaced(statement.then, change), replaced(statement.otherwise, change)
+            out.append(replace(statement, then=then, otherwise=otherwise))
+        else:
+            out.extend(change(statement))
+    return tuple(out)

@@ -17,7 +17,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.errors import LayoutError
-from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Gemm, Loop, Region, Statement, TileProgram, walk
+from tilelang_min.ir.nodes import Buffer, Copy, Gemm, Region, Statement, TileProgram, replaced, walk
 from tilelang_min.ir.operand_layout import operand_layout
 from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import register_map
@@ -124,20 +124,12 @@ def _kinds_alone(program: TileProgram, target: Target, hopper: HopperPlan | None
 def _rewritten(program: TileProgram, chosen: Callable[[Gemm], bool], **changes: Any) -> TileProgram:
     """The program with ``changes`` in every product that is ``chosen``."""
 
-    def rewrite(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        out: list[Statement] = []
-        for statement in statements:
-            if isinstance(statement, Loop):
-                statement = dataclasses.replace(statement, body=rewrite(statement.body))
-            elif isinstance(statement, Conditional):
-                then, otherwise = rewrite(statement.then), rewrite(statement.otherwise)
-                statement = dataclasses.replace(statement, then=then, otherwise=otherwise)
-            elif isinstance(statement, Gemm) and chosen(statement):
-                statement = dataclasses.replace(statement, **changes)
-            out.append(statement)
-        return tuple(out)
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Gemm) and chosen(statement):
+            statement = dataclasses.replace(statement, **changes)
+        return (statement,)
 
-    return dataclasses.replace(program, body=rewrite(program.body))
+    return dataclasses.replace(program, body=replaced(program.body, change))
 
 
 def _take(layouts: Layouts, gemm: Gemm, side: str) -> bool:
@@ -173,32 +165,22 @@ def _through_tiles(program: TileProgram, elsewhere: list[tuple[Gemm, str]], note
             )
         return tiles[fragment.name]
 
-    def rewrite(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    def change(statement: Statement) -> tuple[Statement, ...]:
         out: list[Statement] = []
-        for statement in statements:
-            if isinstance(statement, Loop):
-                statement = dataclasses.replace(statement, body=rewrite(statement.body))
-            elif isinstance(statement, Conditional):
-                then, otherwise = rewrite(statement.then), rewrite(statement.otherwise)
-                statement = dataclasses.replace(statement, then=then, otherwise=otherwise)
-            elif isinstance(statement, Gemm):
-                sides = [side for gemm, side in elsewhere if gemm is statement]
-                for side in sides:
-                    region = statement.a if side == "a" else statement.b
-                    place = Region(tile(region.buffer), region.offsets, region.extents)
-                    out.append(Copy(statement.operation, region, place))
-                    said = "goes through shared memory: the product takes it from other lanes than hold it"
-                    known = notes.get(statement.operation)
-                    notes[statement.operation] = "; ".join(filter(None, (known, f"{region.buffer.name} {said}")))
-                    statement = (
-                        dataclasses.replace(statement, a=place)
-                        if side == "a"
-                        else dataclasses.replace(statement, b=place)
-                    )
-            out.append(statement)
-        return tuple(out)
+        for side in [side for gemm, side in elsewhere if gemm is statement]:
+            assert isinstance(statement, Gemm)
+            region = statement.a if side == "a" else statement.b
+            place = Region(tile(region.buffer), region.offsets, region.extents)
+            out.append(Copy(statement.operation, region, place))
+            said = "goes through shared memory: the product takes it from other lanes than hold it"
+            known = notes.get(statement.operation)
+            notes[statement.operation] = "; ".join(filter(None, (known, f"{region.buffer.name} {said}")))
+            statement = (
+                dataclasses.replace(statement, a=place) if side == "a" else dataclasses.replace(statement, b=place)
+            )
+        return (*out, statement)
 
-    body = rewrite(program.body)
+    body = replaced(program.body, change)
     return dataclasses.replace(program, body=body, buffers=(*program.buffers, *tiles.values()))
 
 

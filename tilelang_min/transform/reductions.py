@@ -28,7 +28,7 @@ from math import prod
 
 from tvm import tirx
 
-from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Loop, Reduce, Region, Statement, TileProgram
+from tilelang_min.ir.nodes import Buffer, Copy, Reduce, Region, Statement, TileProgram, replaced
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.reducing import accumulator_type, combined, warp_parts
 from tilelang_min.program.dtypes import DATA_TYPES
@@ -74,18 +74,7 @@ class _Pass:
 
     def block(self, statements: _Statements, replace: Callable[[Reduce], _Statements]) -> _Statements:
         """The statements with ``replace(reduction)`` for every reduction; all others stay the same objects."""
-        out: list[Statement] = []
-        for statement in statements:
-            if isinstance(statement, Reduce):
-                out.extend(replace(statement))
-            elif isinstance(statement, Loop):
-                out.append(dataclasses.replace(statement, body=self.block(statement.body, replace)))
-            elif isinstance(statement, Conditional):
-                then, otherwise = self.block(statement.then, replace), self.block(statement.otherwise, replace)
-                out.append(dataclasses.replace(statement, then=then, otherwise=otherwise))
-            else:
-                out.append(statement)
-        return tuple(out)
+        return replaced(statements, lambda one: replace(one) if isinstance(one, Reduce) else (one,))
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: str, scope: str, like: Buffer) -> Buffer:
         """A new tile, told to be at the place of ``like``."""
