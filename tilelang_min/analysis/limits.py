@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tilelang_min.errors import LanguageError, ResourceError
 from tilelang_min.ir.expressions import as_int
 from tilelang_min.ir.nodes import Buffer, Gemm, TileProgram
-from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.shared_layout import SharedLayout, placed
 from tilelang_min.program import SourceLocation
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
@@ -60,16 +60,15 @@ def _shared_need(
 ) -> tuple[int, list[tuple[int, int, Buffer]]]:
     """Bytes of shared memory of a block, and (bytes, stages, tile) of each, the largest first; with ``most_stages``: if no tile
     had more."""
-    tiles, need = [], 0
+    tiles, places = [], []
     for buffer in program.buffers:
         if buffer.scope == "shared":
             stages = min(program.stages.get(buffer.name, 1), most_stages or 1 << 30)
             plain = SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
             layout = layouts.get(buffer.name, plain)
-            size = (layout.pitch * (stages - 1) + layout.elements) * layout.itemsize
-            need = -(-need // layout.alignment) * layout.alignment + -(-size // 128) * 128
-            tiles.append((size, stages, buffer))
-    return need, sorted(tiles, key=lambda item: -item[0])
+            places.append((layout, stages))
+            tiles.append((layout.bytes(stages), stages, buffer))
+    return placed(places)[1], sorted(tiles, key=lambda item: -item[0])
 
 
 def _fewer_stages(program: TileProgram, layouts: Mapping[str, SharedLayout], limit: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.nodes import Buffer
-from tilelang_min.ir.shared_layout import UNIT_BYTES, SharedLayout
+from tilelang_min.ir.shared_layout import TMA_SHIFTS, UNIT_BYTES, SharedLayout
 from tilelang_min.language import Construct
 from tilelang_min.program.dtypes import dtype_bytes
 
@@ -58,7 +58,7 @@ def _layout(parser: StatementParser, node: ast.expr, tile: Buffer) -> SharedLayo
         raise parser.error(given["tile"], f"this layout is made for another tile than {tile.name}", f"pass {tile.name}")
     row_bytes = tile.shape[-1] * size
     wanted = parser.evaluator.integer(given["swizzle_bytes"], "swizzle_bytes") if "swizzle_bytes" in given else None
-    for width, shift in ((128, 0), (64, 1), (32, 2)):
+    for width, shift in TMA_SHIFTS.items():
         if row_bytes % width == 0 and wanted in (None, width):
             return SharedLayout.swizzled(tile.shape, size, shift, width // UNIT_BYTES - 1)
     raise parser.error(

@@ -18,6 +18,7 @@ of an address with bits 7-9, so a stage of such a tile must lie on 1,024 bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -26,6 +27,12 @@ Expr = Any
 
 UNIT_BYTES = 16
 """Bytes that always stay together."""
+
+TILE_ALIGNMENT = 128
+"""Alignment of every shared tile in bytes: a whole row of banks, so that bank numbers start at zero in each tile."""
+
+TMA_SHIFTS = {128: 0, 64: 1, 32: 2}
+"""Widths of the tensor memory accelerator's swizzles in bytes, the widest first, and the ``shift`` of each."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +72,14 @@ class SharedLayout:
         """Panels of ``swizzle_bytes`` (128, 64 or 32) with the swizzle of the tensor memory accelerator."""
         rows, columns = _matrix(shape)
         panel = swizzle_bytes // itemsize
-        if swizzle_bytes not in (32, 64, 128) or columns % panel:
+        if swizzle_bytes not in TMA_SHIFTS or columns % panel:
             raise ValueError(f"{columns} columns of {itemsize} bytes are not whole panels of {swizzle_bytes} bytes")
-        shift = {128: 0, 64: 1, 32: 2}[swizzle_bytes]
-        return cls(rows, columns, itemsize, panel, panel, shift, swizzle_bytes // UNIT_BYTES - 1)
+        return cls(rows, columns, itemsize, panel, panel, TMA_SHIFTS[swizzle_bytes], swizzle_bytes // UNIT_BYTES - 1)
 
     @classmethod
     def widest_panels(cls, shape: tuple[int, ...], itemsize: int) -> SharedLayout:
         """The widest :meth:`panels` that the rows divide into; rows are whole multiples of 32 bytes."""
-        width = next((each for each in (128, 64, 32) if shape[-1] * itemsize % each == 0), 32)
+        width = next((each for each in TMA_SHIFTS if shape[-1] * itemsize % each == 0), 32)
         return cls.panels(shape, itemsize, width)
 
     @property
@@ -87,15 +93,20 @@ class SharedLayout:
         unit = self.alignment // gcd(self.alignment, self.itemsize)
         return -(-self.elements // unit) * unit
 
+    def bytes(self, stages: int) -> int:
+        """Size of a tile of so many stages."""
+        return (self.pitch * (stages - 1) + self.elements) * self.itemsize
+
     @property
     def alignment(self) -> int:
         """Bytes on which a stage must lie, so that the swizzle depends on the address alone."""
-        return 1024 if (self.mask and self.panel < self.columns) or self._tma else 128
+        return 1024 if (self.mask and self.panel < self.columns) or self._tma else TILE_ALIGNMENT
 
     @property
     def _tma(self) -> bool:
         width = self.panel * self.itemsize
-        return self.row_stride == self.panel and (width, self.shift, self.mask) in ((128, 0, 7), (64, 1, 3), (32, 2, 1))
+        pattern = (self.shift, self.mask) == (TMA_SHIFTS.get(width), width // UNIT_BYTES - 1)
+        return self.row_stride == self.panel and pattern
 
     @property
     def swizzle_bytes(self) -> int:
@@ -137,6 +148,15 @@ class SharedLayout:
         kind = f"panels of {self.panel * self.itemsize} bytes, " if self.panel < self.columns else ""
         by = "r" if self.shift == 0 else f"r >> {self.shift}" if self.shift > 0 else f"r << {-self.shift}"
         return f"{kind}swizzled: unit u of row r lies at u ^ ({by} & {self.mask})"
+
+
+def placed(tiles: Iterable[tuple[SharedLayout, int]]) -> tuple[list[int], int]:
+    """Where in a block's shared memory tiles lie that are given with their stages, one behind another; and the bytes of all."""
+    offsets, end = [], 0
+    for layout, stages in tiles:
+        offsets.append(-(-end // layout.alignment) * layout.alignment)
+        end = offsets[-1] + -(-layout.bytes(stages) // TILE_ALIGNMENT) * TILE_ALIGNMENT
+    return offsets, end
 
 
 def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from tvm.sym import Analyzer
 from tilelang_min.ir.expressions import bind_blocks, bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
-from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.shared_layout import TILE_ALIGNMENT, SharedLayout, placed
 from tilelang_min.ir.sizes import shape_of, text_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
@@ -26,9 +26,6 @@ from tilelang_min.targets import Target
 
 CONSUMER_BARRIER = 1
 """The named barrier of the threads that are not the producer; number 0 is that of the whole block."""
-
-SHARED_ALIGNMENT = 128
-"""Alignment of every shared tile in bytes: a whole row of banks, so that bank numbers start at zero in each tile."""
 
 
 class Context:
@@ -246,12 +243,10 @@ class Context:
         """
         tiles = [buffer for buffer in self.program.buffers if buffer.scope == "shared"]
         layouts = [self.layout_of(buffer) for buffer in tiles]
-        offset = 0
-        for buffer, layout in zip(tiles, layouts, strict=True):
-            stages = self.program.stages.get(buffer.name, 1)
-            size = (layout.pitch * (stages - 1) + layout.elements) * layout.itemsize
-            offset = -(-offset // layout.alignment) * layout.alignment
-            place = SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, size)
+        stages_of = [self.program.stages.get(buffer.name, 1) for buffer in tiles]
+        offsets, end = placed(zip(layouts, stages_of, strict=True))
+        for buffer, layout, stages, offset in zip(tiles, layouts, stages_of, offsets, strict=True):
+            place = SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, layout.bytes(stages))
             if not layout.is_plain or (stages > 1 and layout.pitch != layout.elements):
                 place = replace(
                     place,
@@ -263,14 +258,13 @@ class Context:
                     mask=layout.mask,
                 )
             self.shared.append(place)
-            offset += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
-        aligned = "tma" in self.target.features and any(layout.alignment > SHARED_ALIGNMENT for layout in layouts)
-        dynamic = self.target.kind == "cuda" and (offset > self.target.shared.static_limit or aligned)
+        aligned = "tma" in self.target.features and any(layout.alignment > TILE_ALIGNMENT for layout in layouts)
+        dynamic = self.target.kind == "cuda" and (end > self.target.shared.static_limit or aligned)
         arena = None
         if dynamic:
-            self.shared_bytes_dynamic = offset
+            self.shared_bytes_dynamic = end
             arena = tirx.decl_buffer(
-                (offset,), "uint8", self.fresh("shared_memory"), scope="shared.dyn", data_alignment=1024
+                (end,), "uint8", self.fresh("shared_memory"), scope="shared.dyn", data_alignment=1024
             )
             self.allocations.append(tirx.AllocBuffer(arena))
         for buffer, place, layout in zip(tiles, self.shared, layouts, strict=True):
@@ -281,7 +275,7 @@ class Context:
                     buffer.tvm_dtype,
                     self.fresh(buffer.name),
                     scope="shared",
-                    data_alignment=SHARED_ALIGNMENT,
+                    data_alignment=TILE_ALIGNMENT,
                 )
                 self.allocations.append(tirx.AllocBuffer(flat))
             else:
@@ -292,7 +286,7 @@ class Context:
                     buffer.tvm_dtype,
                     self.fresh(buffer.name),
                     scope="shared.dyn",
-                    data_alignment=SHARED_ALIGNMENT,
+                    data_alignment=TILE_ALIGNMENT,
                 )
                 self.allocations.append(tirx.DeclBuffer(flat, data=pointer))
             self.storage[buffer.name] = flat

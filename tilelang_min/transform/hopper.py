@@ -239,7 +239,7 @@ def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
     if gemm.k % product.k:
         return f"K = {gemm.k} of a tile is not a multiple of {product.k}"
     for region, along_k in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)):
-        if not _whole(region) or len(region.buffer.shape) != 2:
+        if not is_whole(region) or len(region.buffer.shape) != 2:
             return f"{region.buffer.name} is not a whole tile"
         if region.buffer.scope != "shared":
             if region is gemm.b or gemm.transpose_a or not product.transposes:
@@ -249,7 +249,7 @@ def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
             return f"rows of {region.buffer.name} do not run along K, which {types[0]} needs"
         if region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype) % OPERAND_BYTES:
             return f"a row of {region.buffer.name} is no whole number of {OPERAND_BYTES} bytes"
-    if not _whole(gemm.c):
+    if not is_whole(gemm.c):
         return f"it computes a part of {gemm.c.buffer.name}"
     layout = _accumulator(gemm, threads // GROUP_THREADS, product)
     if layout is None:
@@ -279,7 +279,7 @@ def _panels(tile: Buffer) -> SharedLayout:
     return SharedLayout.widest_panels(tile.shape, dtype_bytes(tile.dtype))
 
 
-def _whole(region: Region) -> bool:
+def is_whole(region: Region) -> bool:
     """Whether a region is its whole buffer."""
     return region.extents == region.buffer.shape and all(as_int(offset) == 0 for offset in region.offsets)
 
@@ -335,25 +335,22 @@ def _no_ring(program: TileProgram, loop: Loop, plan: HopperPlan) -> str | None:
             return f"the kernel writes {source.name}, from which it copies"
         if copy.target.buffer.name in program.pinned:
             return f"T.annotate_layout pins {copy.target.buffer.name}"
-        reason = no_boxes(copy.source, copy.target, plan.shared)
+        reason = _no_boxes(copy.source, copy.target, plan.shared)
         if reason is not None:
             return reason
     return None
 
 
-def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> str | None:
-    """Why the tensor memory accelerator cannot move a whole tile from or to a region of a tensor; None: it can."""
+def _no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> str | None:
+    """Why the tensor memory accelerator cannot bring a whole tile from a region of a tensor; None: it can."""
     name, size = tensor.buffer.name, dtype_bytes(tensor.buffer.dtype)
+    reason = no_map(tensor.buffer)
     if tensor.buffer.dtype != tile.buffer.dtype:
         return f"{name} and {tile.buffer.name} have different types"
-    if not _whole(tile):
+    if not is_whole(tile):
         return f"{tile.buffer.name} is filled in parts"
-    if as_int(tensor.buffer.shape[-1]) is None:
-        return f"how long rows of {name} are is known at launch alone"
-    if tensor.buffer.shape[-1] * size % UNIT_BYTES:
-        return f"rows of {name} are {tensor.buffer.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
-    if len(tensor.buffer.shape) > MOST_DIMENSIONS:
-        return f"{name} has more than {MOST_DIMENSIONS} dimensions"
+    if reason is not None:
+        return reason
     if tensor.extents[-1] != tile.buffer.shape[-1] or tensor.extents[-1] == 1:
         return f"rows of {tile.buffer.name} do not run along rows of {name}"
     if any(extent > MOST_BOX_EXTENT for extent in tensor.extents[:-1]):
@@ -361,4 +358,16 @@ def no_boxes(tensor: Region, tile: Region, shared: dict[str, SharedLayout]) -> s
     layout = shared.get(tile.buffer.name) or SharedLayout.plain(tile.buffer.shape, size)
     if layout.panel > MOST_BOX_EXTENT or layout.panel * size % UNIT_BYTES or layout.row_stride != layout.panel:
         return f"rows of {tile.buffer.name} are no boxes"
+    return None
+
+
+def no_map(tensor: Buffer) -> str | None:
+    """Why no tensor map describes a tensor; None: one does."""
+    name, size = tensor.name, dtype_bytes(tensor.dtype)
+    if as_int(tensor.shape[-1]) is None:
+        return f"how long rows of {name} are is known at launch alone"
+    if tensor.shape[-1] * size % UNIT_BYTES:
+        return f"rows of {name} are {tensor.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
+    if len(tensor.shape) > MOST_DIMENSIONS:
+        return f"{name} has more than {MOST_DIMENSIONS} dimensions"
     return None

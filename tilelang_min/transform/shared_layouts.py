@@ -23,7 +23,7 @@ from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.ir.expressions import as_int, index
 from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Expr, Gemm, Loop, Parallel, Statement, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
-from tilelang_min.ir.shared_layout import UNIT_BYTES, SharedLayout
+from tilelang_min.ir.shared_layout import UNIT_BYTES, SharedLayout, placed
 from tilelang_min.ir.vectors import nest_of, ranges
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target, occupancy
@@ -132,15 +132,13 @@ class _Choice:
 
     def blocks(self, layout: SharedLayout | None) -> int:
         """Blocks that fit on a unit as far as shared memory is concerned, with the tile placed so."""
-        need = 0
+        tiles = []
         for buffer in self.program.buffers:
-            if buffer.scope != "shared":
-                continue
-            known = layout if buffer is self.tile else self.chosen.get(buffer.name)
-            place = known or SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
-            stages = self.program.stages.get(buffer.name, 1)
-            size = (place.pitch * (stages - 1) + place.elements) * place.itemsize
-            need = -(-need // place.alignment) * place.alignment + -(-size // 128) * 128
+            if buffer.scope == "shared":
+                known = layout if buffer is self.tile else self.chosen.get(buffer.name)
+                place = known or SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
+                tiles.append((place, self.program.stages.get(buffer.name, 1)))
+        _, need = placed(tiles)
         if need > self.target.shared.block_limit:
             return 0
         found = occupancy(self.target, threads=self.program.threads, registers_per_thread=None, shared_bytes=need)

@@ -15,20 +15,17 @@ from collections.abc import Iterator
 from tvm import tirx
 
 from tilelang_min.analysis.regions import read, written
-from tilelang_min.ir.expressions import as_int
 from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Statement, TileProgram, walk
 from tilelang_min.ir.plans import Layouts, StagedStore
-from tilelang_min.ir.shared_layout import SharedLayout
+from tilelang_min.ir.shared_layout import TMA_SHIFTS, SharedLayout, placed
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
-from tilelang_min.program.tensor_maps import MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target
 from tilelang_min.targets.wgmma import ROWS
+from tilelang_min.transform.hopper import is_whole, no_map
 
-SHARED_GRANULE = 128
-"""Every tile takes whole rows of banks."""
 _MOST_COPIES = 2
-_WIDTHS = (128, 64, 32)
+_WIDTHS = tuple(TMA_SHIFTS)
 
 
 def stage_stores(program: TileProgram, layouts: Layouts, target: Target, *, allowed: bool) -> TileProgram:
@@ -73,16 +70,13 @@ def _outside_loops(body: tuple[Statement, ...]) -> Iterator[Copy]:
 def _no_store(program: TileProgram, copy: Copy, layout: WarpgroupLayout) -> str | None:
     """Why a copy cannot go this way; None: it can."""
     tensor, size = copy.target.buffer, dtype_bytes(copy.target.buffer.dtype)
-    if any(as_int(offset) != 0 for offset in copy.source.offsets) or copy.source.extents != copy.source.buffer.shape:
+    if not is_whole(copy.source):
         return f"it writes a part of {copy.source.buffer.name}"
     if size not in (2, 4):
         return f"elements of {tensor.name} have {size} bytes"
-    if as_int(tensor.shape[-1]) is None:
-        return f"how long rows of {tensor.name} are is known at launch alone"
-    if tensor.shape[-1] * size % UNIT_BYTES:
-        return f"rows of {tensor.name} are {tensor.shape[-1] * size} bytes long, no multiple of {UNIT_BYTES}"
-    if len(tensor.shape) > MOST_DIMENSIONS:
-        return f"{tensor.name} has more than {MOST_DIMENSIONS} dimensions"
+    reason = no_map(tensor)
+    if reason is not None:
+        return reason
     if copy.target.tile_extents != layout.shape or copy.target.extents[-1] != layout.shape[-1]:
         return f"rows of {copy.source.buffer.name} do not run along rows of {tensor.name}"
     if layout.columns * size % _WIDTHS[-1]:
@@ -105,7 +99,7 @@ def _tile(
     """A tile of two copies for every warp group, or one where no more fit; None where none does."""
     size = dtype_bytes(tensor.dtype)
     alignment = SharedLayout.panels((ROWS, width // size), size, width).alignment
-    used = _up(_used(program, layouts, others), alignment)
+    used = -(-_used(program, layouts, others) // alignment) * alignment
     groups = layout.groups_of_warps[0] * layout.groups_of_warps[1]
     for copies in range(_MOST_COPIES, 0, -1):
         shape = (groups * copies * ROWS, width // size)
@@ -123,14 +117,9 @@ def _tile(
 
 def _used(program: TileProgram, layouts: Layouts, others: list[Buffer]) -> int:
     """Bytes of all tiles with their stages, each where its layout may start."""
-    end = 0
-    for tile in (each for each in (*program.buffers, *others) if each.scope == "shared"):
-        size = dtype_bytes(tile.dtype)
-        layout = layouts.shared.get(tile.name) or SharedLayout.plain(tile.shape, size)
-        held = (layout.pitch * (program.stages.get(tile.name, 1) - 1) + layout.elements) * size
-        end = _up(end, layout.alignment) + _up(held, SHARED_GRANULE)
+    tiles = [tile for tile in (*program.buffers, *others) if tile.scope == "shared"]
+    places = [
+        layouts.shared.get(tile.name) or SharedLayout.plain(tile.shape, dtype_bytes(tile.dtype)) for tile in tiles
+    ]
+    _, end = placed((layout, program.stages.get(tile.name, 1)) for tile, layout in zip(tiles, places, strict=True))
     return end
-
-
-def _up(value: int, step: int) -> int:
-    return -(-value // step) * step
