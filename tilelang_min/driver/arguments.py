@@ -44,7 +44,7 @@ class TorchCall:
         if len(arguments) != len(self.wanted):
             return None
         found, device, tensor = [], -2, self.tensor
-        for argument, (dtype, shape) in zip(arguments, self.wanted):  # noqa: B905: their number is the same
+        for argument, (dtype, shape) in zip(arguments, self.wanted):  # their number is the same
             if (
                 not isinstance(argument, tensor)
                 or argument.dtype is not dtype

@@ -111,15 +111,11 @@ class _Expansion:
         serial = dataclasses.replace(loop, kind="serial", stages=1)
         extent = as_int(simplify(loop.extent))
         count = loop.stages if extent is None else min(loop.stages, max(1, extent))
-        if loop.operation in self.hopper.loops:
-            count = (
-                loop.stages
-            )  # a producer may be ahead of the end of the loop, in the next tile of a persistent block
+        if loop.operation in self.hopper.loops:  # a producer may be ahead of its end, in a persistent block's next tile
+            count = loop.stages
         if self.target.kind == "cpu" or count < 2:
             return (serial,)
-        ahead = [
-            item for item in loop.body if isinstance(item, Copy) and why_not_ahead(self.program, loop, item) is None
-        ]
+        ahead = [item for item in loop.body if isinstance(item, Copy) and can_run_ahead(self.program, loop, item)]
         if not ahead:
             return (serial,)
         for copy in ahead:
