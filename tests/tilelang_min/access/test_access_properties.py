@@ -266,9 +266,10 @@ def test_never_better_than_ideal(request: tuple[str, str, int, list[int], list[b
 @given(requests(), st.randoms(use_true_random=False))
 def test_order_within_a_phase_does_not_matter(request, random) -> None:  # type: ignore[no-untyped-def]
     target, access, width, addresses, active = request
-    assume(not access.startswith("atomic_loop"))  # which lane succeeds in a round follows from their order
     rule = resolve(target).phases_of(access, width)
     assert rule is not None
+    # Where a loop of atomics has several phases, a lane also waits for an earlier phase: who is left depends on their order.
+    assume(access != "atomic_loop" or len(rule.phases) == 1)
     if access == "load" and width >= 64 and target.startswith("cuda"):
         access = "store"  # wide loads depend on neighbours
         rule = resolve(target).phases_of(access, width)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -25,24 +24,33 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORD: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "nvidia" / "h200_kernels.json").read_text())
 MEASURED: dict[str, dict[str, Any]] = RECORD["kernels"]
 
-EDGE = "what is not stored at an edge is not loaded"
-OTHERS = {
-    r"copy-through-(ragged|odd)-f16|copy-through-ragged-f32": (("2/load",), EDGE),
-    r"transpose-read-ragged-f(16|32)": (("2/load",), EDGE),
-    r"shared-broadcast-odd-f(16|32)": (("3/load",), EDGE),
-    r"reduce-column_sums-ragged-f16": (("4/load",), EDGE),
-    r"stencil-f(16|32)": (("2/load",), "loads of neighbouring points are joined into wider ones"),
-    r"histogram-(16|64|1000)-(f32|float64)": (
-        ("2/atomic", "2/load"),
-        "loops that other warps disturb take more rounds",
-    ),
-    r"histogram-ragged-(f32|float64)": (
-        ("2/atomic", "2/load"),
-        "loops that other warps disturb; loads under two predicates",
-    ),
-    r"histogram-ragged-int32": (("2/load",), "what a predicate guards is loaded under two"),
+OTHERS: dict[str, dict[str, tuple[int, ...]]] = {
+    # What is not stored at an edge is not loaded.
+    "copy-through-odd-f16": {"2/load": (1024, 1024, 0, 0)},
+    "copy-through-ragged-f16": {"2/load": (512, 512, 0, 0)},
+    "copy-through-ragged-f32": {"2/load": (1024, 1024, 0, 0)},
+    "reduce-column_sums-ragged-f16": {"4/load": (2048, 2048, 0, 0)},
+    "shared-broadcast-odd-f16": {"3/load": (1040, 1040, 2823, 1952)},
+    "shared-broadcast-odd-f32": {"3/load": (1040, 1040, 4669, 3843)},
+    "transpose-read-ragged-f16": {"2/load": (1920, 1280, 0, 0)},
+    "transpose-read-ragged-f32": {"2/load": (1280, 1280, 0, 0)},
+    # Loads of neighbouring points are joined into wider ones.
+    "stencil-f16": {"2/load": (1920, 960, 0, 0)},
+    "stencil-f32": {"2/load": (1920, 1152, 0, 0)},
+    # Loops that other warps disturb take more rounds.
+    "histogram-1000-f32": {"2/atomic": (1768, 1768, 0, 0), "2/load": (1642, 884, 2048, 2048)},
+    "histogram-1000-float64": {"2/atomic": (3276, 2356, 0, 0), "2/load": (3066, 1178, 3072, 3072)},
+    "histogram-16-f32": {"2/atomic": (2480, 2480, 0, 0), "2/load": (1240, 1240, 2048, 2048)},
+    "histogram-16-float64": {"2/atomic": (4046, 3476, 0, 0), "2/load": (1908, 1738, 3072, 3072)},
+    "histogram-64-f32": {"2/atomic": (1768, 1768, 0, 0), "2/load": (1390, 884, 2048, 2048)},
+    "histogram-64-float64": {"2/atomic": (3370, 2442, 0, 0), "2/load": (2937, 1221, 3072, 3072)},
+    # The same; and more sectors than counted: not explained, perhaps loaded under two predicates.
+    "histogram-ragged-f32": {"2/atomic": (3930, 3930, 0, 0), "2/load": (2644, 1965, 1752, 1752)},
+    "histogram-ragged-float64": {"2/atomic": (6386, 5598, 0, 0), "2/load": (3877, 2207, 2627, 2627)},
+    # Sectors as above.
+    "histogram-ragged-int32": {"2/load": (0, 0, 1752, 1752)},
 }
-"""Kernels (as patterns) -> accesses of which an H200 executes others than the thread program has, and why."""
+"""Kernel -> accesses of which an H200 executes others than the thread program has, with what is simulated; the reason above each."""
 
 
 def module(name: str) -> ModuleType:
@@ -70,17 +78,25 @@ KERNELS: dict[str, Any] = module("h200_kernel_zoo").kernels()
 
 def test_every_kernel_was_measured() -> None:
     assert set(KERNELS) == set(MEASURED)
-    assert len(MEASURED) >= 40
     # What the profiler misreads is left out: few places, all copies past L1.
     misread = [place for entry in MEASURED.values() for place in entry.get("misread", ())]
-    assert len(misread) < 10
+    assert len(misread) == 8
     assert all(place.endswith("cp_async_bypass") for place in misread)
 
 
-def test_differences_are_few_and_named() -> None:
-    named = {name for pattern in OTHERS for name in MEASURED if re.fullmatch(pattern, name)}
-    assert len(named) <= 20
-    assert len(MEASURED) - len(named) >= 190
+def test_the_guide_has_these_figures() -> None:
+    """Equal and compared places and kernels, and both counts of what differs, as docs/memory-model.md says."""
+    guide = (ROOT / "docs" / "memory-model.md").read_text()
+    places = sum(len(entry["counts"]) for entry in MEASURED.values())
+    different = sum(map(len, OTHERS.values()))
+    assert f"| operations and accesses, all four counters | {places - different} | {places} |" in guide
+    assert f"| kernels, every operation | {len(MEASURED) - len(OTHERS)} | {len(MEASURED)} |" in guide
+    assert f"What differs, {different} accesses" in guide
+    for name, entry in OTHERS.items():
+        for place, simulated in entry.items():
+            both = zip(MEASURED[name]["counts"][place], simulated, strict=True)
+            there, here = next(pair for pair in both if pair[0] != pair[1])
+            assert f"{there:,} / {here:,}" in guide, (name, place)
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -89,8 +105,8 @@ def test_simulated_counts_equal_measured_ones(name: str, script: ModuleType) -> 
     counted = script.simulated(program)
     entry = MEASURED[name]
     measured = {place: dict(zip(RECORD["metrics"], values, strict=True)) for place, values in entry["counts"].items()}
-    for pattern, (places, _) in OTHERS.items():
-        for place in places if re.fullmatch(pattern, name) else ():
-            here, there = counted.pop(place), measured.pop(place)
-            assert any(here.get(metric, 0) != value for metric, value in there.items()), "equal: take it off the list"
+    for place, simulated in OTHERS.get(name, {}).items():
+        here, there = counted.pop(place), measured.pop(place)
+        assert tuple(here.get(metric, 0) for metric in RECORD["metrics"]) == simulated
+        assert simulated != tuple(there.values()), "equal: take it off the list"
     assert script.differences(name, measured, counted, entry.get("misread", [])) == []
