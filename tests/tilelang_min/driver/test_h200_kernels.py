@@ -50,7 +50,7 @@ OTHERS: dict[str, dict[str, tuple[int, ...]]] = {
     # Sectors as above.
     "histogram-ragged-int32": {"2/load": (0, 0, 1752, 1752)},
 }
-"""Kernel -> accesses of which an H200 executes others than the thread program has, with what is simulated; the reason above each."""
+"""Kernel -> accesses of which an H200 executes others than the thread program has, with what is simulated; reasons above them."""
 
 
 def module(name: str) -> ModuleType:
