@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BOX_ALIGNMENT = 128
 """Bytes on which a box must start in shared memory."""
-SECTOR_BYTES = 32
 WIDE = np.complex128
 """16 bytes that are moved at once."""
 REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {"add": np.add, "min": np.minimum, "max": np.maximum}
@@ -97,8 +96,8 @@ class Boxes:
             return
         self.tensor[there] = REDUCTIONS[reduction](self.tensor[there], box[here]) if reduction else box[here]
 
-    def cost(self, coordinates: tuple[int, ...]) -> tuple[int, int]:
-        """Bytes of a box inside the tensor, and the distinct sectors they lie in."""
+    def cost(self, coordinates: tuple[int, ...], sector: int) -> tuple[int, int]:
+        """Bytes of a box inside the tensor, and the distinct sectors (of so many bytes) they lie in."""
         there, _ = self.inside(coordinates)
         extents = [max(0, part.stop - part.start) for part in there]
         size = int(self.tensor.itemsize)
@@ -108,7 +107,7 @@ class Boxes:
         outer = np.indices(extents[:-1]).reshape(len(steps), -1) if len(steps) else np.zeros((0, 1), np.int64)
         first = sum(part.start * stride for part, stride in zip(there, self.tensor.strides, strict=True))
         starts = first + (steps[:, None] * outer).sum(axis=0)
-        low, high = starts // SECTOR_BYTES, (starts + extents[-1] * size - 1) // SECTOR_BYTES
+        low, high = starts // sector, (starts + extents[-1] * size - 1) // sector
         shared = int((low[1:] == high[:-1]).sum())
         return math.prod(extents) * size, int((high - low + 1).sum()) - shared
 
@@ -216,8 +215,7 @@ class BulkCopies:
         units = boxes.units(offset)
         data = boxes.load(at)
         owners = [(block, barrier_block)] if ranks is None else [(rank, rank) for rank in ranks]
-        inside, sectors = boxes.cost(at)
-        self._count("tma_load", boxes, offset, inside, sectors, len(owners), operation)
+        self._count("tma_load", boxes, offset, at, len(owners), operation)
         for owner, barrier_owner in owners:
             if owner >= len(cluster.blocks):
                 raise strand.error(f"{strand.label(operation)}: the cluster has no block {owner}", operation)
@@ -270,8 +268,7 @@ class BulkCopies:
                 block, offset = cluster.locate(strand.block, where, operation)
                 self._check(boxes, offset, tuple(at), operation)
                 units = boxes.units(offset)
-                inside, sectors = boxes.cost(tuple(at))
-                self._count("tma_store", boxes, offset, inside, sectors, 1, operation)
+                self._count("tma_store", boxes, offset, tuple(at), 1, operation)
                 if cluster.clocks is not None:
                     if thread not in self.agents:
                         self.agents[thread] = cluster.clocks.new_agent()
@@ -322,14 +319,16 @@ class BulkCopies:
                     "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 must come before the end",
                 )
 
-    def _count(
-        self, kind: str, boxes: Boxes, offset: int, inside: int, sectors: int, targets: int, operation: int
-    ) -> None:
+    def _count(self, kind: str, boxes: Boxes, offset: int, at: tuple[int, ...], targets: int, operation: int) -> None:
         if self.strand.counts is None:
             return
+        transfer = self.strand.program.target.global_transfer
+        assert transfer is not None  # as of every GPU
+        sector = transfer.load_bytes if kind == "tma_load" else transfer.store_bytes
+        inside, sectors = boxes.cost(at, sector)
         place = self.strand.cluster.buffer_at(offset)
         width = boxes.bytes * 8
-        ideal = -(-inside // SECTOR_BYTES)
+        ideal = -(-inside // sector)
         self.counts.append(
             AccessCount(
                 operation,

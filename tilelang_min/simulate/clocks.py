@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_min.simulate.sites import Site
+from tilelang_min.targets.wgmma import GROUP_WARPS
 
 if TYPE_CHECKING:
     from tilelang_min.simulate.cluster import Cluster
@@ -38,7 +39,8 @@ class Clocks:
         blocks = len(cluster.blocks)
         self.warps = blocks * cluster.warps
         self.groups = self.warps
-        self.flight = self.groups + blocks * (-(-cluster.warps // 4))
+        self.groups_per_block = -(-cluster.warps // GROUP_WARPS)
+        self.flight = self.groups + blocks * self.groups_per_block
         self.agents = self.flight + 1
         self.seen = np.zeros((self.warps, self.agents + 64), np.int64)
         self.visible = np.zeros_like(self.seen)
@@ -59,7 +61,7 @@ class Clocks:
 
     def group_agent(self, block: int, group: int) -> int:
         """The matrix unit of a warp group."""
-        return self.groups + block * (-(-self.cluster.warps // 4)) + group
+        return self.groups + block * self.groups_per_block + group
 
     # ---- order ----------------------------------------------------------------------------------------------------------
 

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilelang_min.simulate.tree import Expression, KernelTree, Statement
-
-GROUP_WARPS = 4
-"""Warps of a warp group."""
+from tilelang_min.targets.wgmma import GROUP_WARPS
 
 CONCURRENT = (
     "tirx.ptx.mbarrier",

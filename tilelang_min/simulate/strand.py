@@ -1,6 +1,6 @@
 """A strand: threads of one block that run in step, and stop where they have to wait for others.
 
-It is a machine of these threads alone, whose program is a generator: a wait yields what it waits for (``cluster.Wait``).
+It is a machine of these threads alone, whose program is a generator: a wait yields what it waits for (``waits.Wait``).
 """
 
 from __future__ import annotations

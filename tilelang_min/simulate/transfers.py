@@ -55,11 +55,22 @@ def make_ldmatrix(machine: Machine, site: Site, transposed: bool, base: Any) -> 
 
 
 def make_masked_ldmatrix(machine: Machine, site: Site, transposed: bool) -> Callable[[Any, Any], Any]:
-    """``f(addresses, mask)`` for any addresses; inactive warps get zeros."""
+    """``f(addresses, mask)`` for any addresses; what inactive warps get means nothing."""
+    places = matrix_places(machine, site, transposed)
+    halves = machine.shared.view(np.uint16)
+
+    def run(address: Any, mask: Any) -> Any:
+        return halves.take(places(address, mask)).view(np.uint32).reshape(site.lanes, machine.lanes)
+
+    return run
+
+
+def matrix_places(machine: Machine, site: Site, transposed: bool) -> Callable[[Any, Any], Any]:
+    """``f(addresses, mask)``: where in shared memory, in 16-bit units, the two halves of each register of ldmatrix or stmatrix lie,
+    shape ``(matrices, threads, 2)``; the access is checked and counted.  Of inactive warps the numbers mean nothing."""
     place, matrices = site.place, site.lanes
     provider, column = ldmatrix_positions(matrices, transposed, machine.lanes, machine.warp_size)
     used = np.isin(np.arange(machine.lanes), np.unique(provider))
-    halves = machine.shared.view(np.uint16)
     counts = machine.counts_of(site)
 
     def run(address: Any, mask: Any) -> Any:
@@ -76,7 +87,7 @@ def make_masked_ldmatrix(machine: Machine, site: Site, transposed: bool) -> Call
             counts.note(lanes, full[lanes])
         if machine.races is not None:
             machine.races.note(site, full[lanes], lanes)
-        return halves.take(full[provider] // 2 + column).view(np.uint32).reshape(matrices, machine.lanes)
+        return full[provider] // 2 + column
 
     return run
 

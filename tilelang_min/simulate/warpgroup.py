@@ -17,6 +17,7 @@ from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate.bulk import swizzled
 from tilelang_min.simulate.matrix import find_instruction
 from tilelang_min.targets import MatrixInstruction, Target
+from tilelang_min.targets.wgmma import OPERAND_BYTES
 
 NAME = re.compile(
     r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(satfinite\.)?(f32|f16|s32)\.(f16|bf16|tf32|e4m3|e5m2|s8|u8)\.(\w+)"
@@ -32,12 +33,8 @@ TYPES = {
     "f32": "float32",
     "s32": "int32",
 }
-GROUP_WARPS = 4
-"""Warps of a warp group."""
 WARP_ROWS = 16
 """Rows of the product that each warp holds: warp w of its group has rows 16 w to 16 w + 15."""
-OPERAND_BYTES = 32
-"""Bytes of each row of an operand along k."""
 CORE_ROWS, CORE_BYTES = 8, 16
 """A core matrix: 8 rows of 16 bytes."""
 SWIZZLE_BYTES = {0: 0, 1: 128, 2: 64, 3: 32}

@@ -16,14 +16,13 @@ from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate.result import AccessCount
 from tilelang_min.simulate.warpgroup import (
     CORE_BYTES,
-    GROUP_WARPS,
-    OPERAND_BYTES,
     TYPES,
     WARP_ROWS,
     Product,
     as_numbers,
     operand_places,
 )
+from tilelang_min.targets.wgmma import GROUP_WARPS, OPERAND_BYTES
 
 if TYPE_CHECKING:
     from tilelang_min.simulate.strand import Strand
@@ -160,13 +159,13 @@ class WarpgroupProducts:
         self._own(key, rows, operation)
         if a_key is not None:
             self._own(*a_key, operation)
-        warps = [warp % strand.cluster.warps % 4 for warp in strand.all_warps]
+        warps = [warp % strand.cluster.warps % GROUP_WARPS for warp in strand.all_warps]
         bits = [strand.uniform(value, "a matrix descriptor", operation) for value in descriptors]
         b = self._operand(
             product, number, bits[-1], range(product.n), product.b_type, bool(transposed[1]), "B", operation
         )
         if a is None:
-            lines = [16 * warp + row for warp in warps for row in range(WARP_ROWS)]
+            lines = [WARP_ROWS * warp + row for warp in warps for row in range(WARP_ROWS)]
             first = self._operand(product, number, bits[0], lines, product.a_type, bool(transposed[0]), "A", operation)
         else:
             words = np.ascontiguousarray(np.asarray(a, np.uint32).reshape(-1, strand.lanes).T)
@@ -235,9 +234,9 @@ class WarpgroupProducts:
             place = cluster.buffer_at((bits & 0x3FFF) << 4)
             entry = (operation, place, 8 * CORE_BYTES)
             moved = len(rows) * OPERAND_BYTES
-            share = len(strand.all_warps) if which == "B" else 4  # A: each warp has its own rows
+            share = len(strand.all_warps) if which == "B" else GROUP_WARPS  # A: each warp has its own rows
             self.counts[entry] = self.counts.get(entry, 0) + len(strand.all_warps)
-            self.bytes[entry] = self.bytes.get(entry, 0) + moved * share // 4
+            self.bytes[entry] = self.bytes.get(entry, 0) + moved * share // GROUP_WARPS
         memory = cluster.shared[base : base + cluster.block_bytes]
         return as_numbers(memory.view(dtype).take(at), word)
 

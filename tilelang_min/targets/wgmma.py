@@ -14,6 +14,9 @@ PTX_ISA = "PTX ISA 8.5, 9.7.15, asynchronous warpgroup level matrix instructions
 GROUP_THREADS = 128
 """Threads of a warp group."""
 
+GROUP_WARPS = 4
+"""Warps of a warp group."""
+
 ROWS = 64
 """Rows of the product of one instruction."""
 
