@@ -13,8 +13,6 @@ from tilelang_min.lower.context import Context
 from tilelang_min.lower.forward_cpu import Matrix
 from tilelang_min.lower.prefetch_cpu import Ahead, portions
 
-_REGISTERS = {512: 32, 256: 16, 128: 16}
-"""Vector registers by vector width in bits."""
 _MOST_VECTORS = 4
 """Most column vectors of a block: more need more loads of B than they save loads of A."""
 
@@ -35,8 +33,8 @@ class Columns:
         return self.lanes * self.vectors
 
 
-def columns(gemm: Gemm, bits: int, lanes: int) -> list[Columns]:
-    """The columns of C in panels: wide ones first, what is left in narrower ones."""
+def columns(gemm: Gemm, registers: int, lanes: int) -> list[Columns]:
+    """The columns of C in panels: wide ones first, what is left in narrower ones; ``registers`` hold a vector each."""
     groups: list[Columns] = []
     done = 0
     while done < gemm.n:
@@ -44,7 +42,7 @@ def columns(gemm: Gemm, bits: int, lanes: int) -> list[Columns]:
         if not left:
             lanes //= 2
             continue
-        vectors, rows = block_shape(gemm.m, left, _REGISTERS.get(bits, 16))
+        vectors, rows = block_shape(gemm.m, left, registers)
         count = left // vectors
         groups.append(Columns(done, count, lanes, vectors, rows))
         done += count * vectors * lanes

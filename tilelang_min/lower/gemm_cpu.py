@@ -55,7 +55,7 @@ def lower_gemm(
         a = a.turned()
     if words is not None:
         a = packed_rows(context, gemm, a, words)
-    groups = columns(gemm, bits, lanes)
+    groups = columns(gemm, context.target.registers.per_thread, lanes)
     blocks = sum(group.count * -(-gemm.m // group.rows) for group in groups)
     parts = segments(gemm, 1 if words is None else words.group, max(group.width for group in groups) * size)
     ahead = Ahead(context, streams, sum(part.count * blocks * portions(part.depth) for part in parts))
