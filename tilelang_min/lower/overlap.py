@@ -32,12 +32,10 @@ from tilelang_min.ir.nodes import Barrier, Buffer, Conditional, Gemm, Loop, Regi
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_wgmma import lower_wgmma, wait_products
-from tilelang_min.lower.rings import Rings, full, release, ring_of
+from tilelang_min.lower.rings import Block, Rings, full, if_it_runs, release, ring_of
 
 _FIRST, _SECOND = 0, 1
 """Arrivals, in the order of their first use."""
-
-Block = Callable[[Context, Layouts, tuple[Statement, ...]], None]
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,6 @@ def consume_overlapped(
     """The loop as the consumers run it."""
     writer = _Writer(context, rings, layouts, loop, parts, block)
     last = loop.start + loop.extent - 1
-    known = context.simplify(tirx.GT(index(loop.extent), 0))
     context.mark(loop.operation)
     with context.nested() as whole:
         context.mark(loop.operation)
@@ -113,10 +110,7 @@ def consume_overlapped(
         writer.start_second()
         wait_products(context, 0)
         writer.give_back(_SECOND)
-    if known is True or known == 1:
-        context.emit(sequence(whole))
-    else:
-        context.emit(tirx.IfThenElse(known, sequence(whole), None))
+    context.emit(if_it_runs(context, loop, whole))
     context.mark(loop.operation)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from tvm import tirx
 from tvm.script.tirx import cuda, ptx
 
-from tilelang_min.ir.expressions import bind_range, index, substitute
+from tilelang_min.ir.expressions import as_int, bind_range, index, substitute
 from tilelang_min.ir.hopper import Ring, RingLoop
 from tilelang_min.ir.nodes import Conditional, Gemm, Loop, Statement, walk
 from tilelang_min.ir.plans import Layouts
@@ -32,8 +32,9 @@ from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_wgmma import lower_wgmma, wait_products
 from tilelang_min.lower.tma import TensorMaps, load_tile, tile_bytes
 
-_WARP = 32
 Pairs = list[tuple[Any, Any]]
+Block = Callable[[Context, Layouts, tuple[Statement, ...]], None]
+"""Lowers statements of a block."""
 
 
 @dataclass
@@ -120,13 +121,13 @@ def empty(context: Context, ring: Ring, arrival: int, stage: Any) -> Any:
 
 def initialise(context: Context, ring: Ring, consumers: int) -> None:
     """What one thread does before anybody uses the ring; ``consumers`` threads work with it."""
-    arrivals = (consumers if ring.bystanders else consumers // _WARP) * context.cluster
+    arrivals = (consumers if ring.bystanders else consumers // context.target.warp_size) * context.cluster
     for number in range(len(ring.arrivals)):
         for stage in range(ring.stages):
             pairs = ((full(context, ring, number, stage), 1), (empty(context, ring, number, stage), arrivals))
             for barrier, count in pairs:
-                count_ = tirx.IntImm("uint32", count)
-                context.emit(tirx.Evaluate(ptx["mbarrier.init.shared::cta.b64"](barrier, count_)))
+                expected = tirx.IntImm("uint32", count)
+                context.emit(tirx.Evaluate(ptx["mbarrier.init.shared::cta.b64"](barrier, expected)))
 
 
 # -- the producer --------------------------------------------------------------------------------------------------
@@ -186,13 +187,7 @@ def _fill(context: Context, rings: Rings, maps: TensorMaps, loop: RingLoop, rena
 # -- the consumers -------------------------------------------------------------------------------------------------
 
 
-def consume(
-    context: Context,
-    rings: Rings,
-    layouts: Layouts,
-    loop: RingLoop,
-    block: Callable[[Context, Layouts, tuple[Statement, ...]], None],
-) -> None:
+def consume(context: Context, rings: Rings, layouts: Layouts, loop: RingLoop, block: Block) -> None:
     """The loop as the consumers run it; ``block`` lowers its work."""
     ring = ring_of(loop)
     context.mark(loop.operation)
@@ -212,8 +207,7 @@ def consume(
         wait_products(context, 0)
         with context.nested() as last:
             release(context, ring, 0, _before(ring, rings.stage(loop)))
-        some = context.simplify(tirx.GT(index(loop.extent), 0))
-        context.emit(sequence(last) if some is True or some == 1 else tirx.IfThenElse(some, sequence(last), None))
+        context.emit(if_it_runs(context, loop, last))
 
 
 def _late(context: Context, rings: Rings, layouts: Layouts, loop: RingLoop) -> None:
@@ -231,13 +225,7 @@ def _late(context: Context, rings: Rings, layouts: Layouts, loop: RingLoop) -> N
     context.emit(tirx.IfThenElse(tirx.GT(loop.variable, index(loop.start)), sequence(behind), None))
 
 
-def _in_order(
-    context: Context,
-    rings: Rings,
-    layouts: Layouts,
-    loop: RingLoop,
-    block: Callable[[Context, Layouts, tuple[Statement, ...]], None],
-) -> None:
+def _in_order(context: Context, rings: Rings, layouts: Layouts, loop: RingLoop, block: Block) -> None:
     """Any work: each arrival is waited for in front of its first reader, and its place given back behind the last."""
     ring = ring_of(loop)
     waiting = dict(enumerate(ring.arrivals))
@@ -257,6 +245,12 @@ def _in_order(
         release(context, ring, number, ring.stage)
 
 
+def if_it_runs(context: Context, loop: Loop, statements: list[Any]) -> Any:
+    """Statements for a loop that has iterations, under the condition that it has some where that is not known."""
+    some = context.simplify(tirx.GT(index(loop.extent), 0))
+    return sequence(statements) if as_int(some) == 1 else tirx.IfThenElse(some, sequence(statements), None)
+
+
 def _before(ring: Ring, stage: Any) -> Any:
     """The stage before ``stage``."""
     return tirx.Select(tirx.EQ(stage, 0), index(ring.stages - 1), stage - 1)
@@ -272,13 +266,13 @@ def release(context: Context, ring: Ring, arrival: int, stage: Any) -> None:
     if ring.bystanders:
         context.emit(arrive)
     else:
-        context.emit(tirx.IfThenElse(tirx.EQ(context.thread % _WARP, 0), arrive, None))
+        context.emit(tirx.IfThenElse(tirx.EQ(context.thread % context.target.warp_size, 0), arrive, None))
 
 
 def _release_to_all(context: Context, barrier: Any) -> None:
     """To the producers of all blocks of the cluster, whose loads write here: lane r of each warp tells block r."""
     there = context.array("there", "uint32", 1)
-    lane = context.thread % _WARP
+    lane = context.thread % context.target.warp_size
     address = ptx["mapa.shared::cluster.u32"](there[0], cuda.cvta_generic_to_shared(barrier), tirx.Cast("uint32", lane))
     arrive = ptx["mbarrier.arrive.shared::cluster.b64"](there[0])
     body = sequence([tirx.Evaluate(address), tirx.Evaluate(arrive)])

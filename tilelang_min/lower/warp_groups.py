@@ -25,11 +25,11 @@ from tvm.script.tirx import ptx
 
 from tilelang_min.ir.expressions import bind_range, index, uses
 from tilelang_min.ir.hopper import RingLoop
-from tilelang_min.ir.nodes import Copy, Gemm, Statement, TileProgram, walk
+from tilelang_min.ir.nodes import Copy, Gemm, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.overlap import overlap_of
-from tilelang_min.lower.rings import Pairs, Rings, initialise, produce, ring_loops
+from tilelang_min.lower.rings import Block, Pairs, Rings, initialise, produce, ring_loops, ring_of
 from tilelang_min.lower.tma import TensorMaps, halves
 from tilelang_min.lower.tma_store import finish_stores
 from tilelang_min.targets.wgmma import GROUP_THREADS
@@ -37,7 +37,6 @@ from tilelang_min.targets.wgmma import GROUP_THREADS
 _PRODUCER_REGISTERS = 40
 _REGISTER_STEP = 8
 
-Block = Callable[[Context, Layouts, tuple[Statement, ...]], None]
 Tiles = Callable[[Context, Any], tuple[Any, Any, Any]]
 
 
@@ -103,35 +102,40 @@ def _common(context: Context, loops: list[RingLoop], panel: tuple[int, str] | No
     """Loads that are the same for the blocks of a cluster, which differ in one index of the grid."""
     bx, by, _ = context.program.block_variables
     variable = by if panel is None or panel[1] == "row" else bx
-    loads = [copy for loop in loops if loop.ring is not None for copy in loop.ring.loads]
     return [
         copy
-        for copy in loads
+        for loop in loops
+        for copy in ring_of(loop).loads
         if halves(context, copy) and not any(uses(item, variable) for item in copy.source.offsets)
     ]
 
 
 def needs_fences(program: TileProgram, layouts: Layouts) -> bool:
     """Whether products of warp groups read tiles that ordinary stores write: those of no ring."""
-    own = {copy.target.buffer.name for loop in ring_loops(program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
+    own = _ring_tiles(ring_loops(program.body))
     products = [
         item for item in walk(program.body) if isinstance(item, Gemm) and layouts.gemms[item.operation].kind == "wgmma"
     ]
     return any(region.buffer.name not in own for item in products for region in (item.a, item.b))
 
 
-def _initialised(context: Context, loops: list[Any], consumers: int) -> Any:
+def _ring_tiles(loops: list[RingLoop]) -> set[str]:
+    """Names of the tiles that rings fill."""
+    return {copy.target.buffer.name for loop in loops for copy in ring_of(loop).loads}
+
+
+def _initialised(context: Context, loops: list[RingLoop], consumers: int) -> Any:
     with context.nested() as body:
         for loop in loops:
-            initialise(context, loop.ring, consumers)
+            initialise(context, ring_of(loop), consumers)
         context.emit(tirx.Evaluate(ptx["fence.mbarrier_init.release.cluster"]()))
     return sequence(body)
 
 
 def _shares(context: Context, layouts: Layouts) -> bool:
     """Whether there are tiles, other than those of rings and stores, that the next turn of a persistent block writes again."""
-    own = {copy.target.buffer.name for loop in ring_loops(context.program.body) for copy in loop.ring.loads}  # type: ignore[union-attr]
-    own |= {loop.ring.barriers.name for loop in ring_loops(context.program.body)}  # type: ignore[union-attr]
+    loops = ring_loops(context.program.body)
+    own = _ring_tiles(loops) | {ring_of(loop).barriers.name for loop in loops}
     own |= {store.tile.name for store in layouts.hopper.stores.values()}
     return any(buffer.scope == "shared" and buffer.name not in own for buffer in context.program.buffers)
 
