@@ -17,28 +17,26 @@ from tilelang_min.program import Instruction, TileOperation
 
 _FORM = re.compile(r"ds_(read|load|write|store)(2(?:st64)?)?_(?:addtid_)?[biu](8|16|32|64|96|128)(?:_|$)")
 _LOADS = ("read", "load")
-_COUNTED = {"load": "load", "store": "store"}
 
 
 def check_emitted(
-    counts: Iterable[Any], listing: Iterable[Instruction], operations: Sequence[TileOperation]
+    counts: Sequence[Any], listing: Iterable[Instruction], operations: Sequence[TileOperation]
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Access counts of a kernel for AMD, with the rule ``open`` where LLVM emitted another form, and a note for each such
     operation.  ``transactions`` stay those of the accesses as the thread program has them."""
     found = _forms(listing)
     checked, notes = [], dict[str, None]()
     for count in counts:
-        kind = _COUNTED.get(count.access) if count.space == "shared" else None
-        if kind is None:
+        if count.space != "shared" or count.access not in ("load", "store"):
             checked.append(count)
             continue
-        others = _others(count, kind, found, counts)
+        others = _others(count, found, counts)
         if others and count.rule == "known":
             count = replace(count, rule="open")
         if others:
             label = next((f"{o.label} (line {o.location.line})" for o in operations if o.id == count.operation), "")
             notes[
-                f"{label or f'operation {count.operation}'}: LLVM emitted {', '.join(others)} for a {kind} of "
+                f"{label or f'operation {count.operation}'}: LLVM emitted {', '.join(others)} for a {count.access} of "
                 f"{count.width_bits} bits of {count.buffer}; no rule is known for that, counted are single accesses"
             ] = None
         checked.append(count)
@@ -59,9 +57,9 @@ def _forms(listing: Iterable[Instruction]) -> Forms:
     return found
 
 
-def _others(count: Any, kind: str, found: Forms, counts: Iterable[Any]) -> list[str]:
+def _others(count: Any, found: Forms, counts: Sequence[Any]) -> list[str]:
     """The instructions, other than a plain one of the count's width, that may have done its accesses."""
-    forms = found.get((count.operation, kind), set())
+    forms = found.get((count.operation, count.access), set())
     joined = sorted(name for name, twice, bits in forms if twice and bits == count.width_bits)
     if joined:
         return joined

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.access import bank_conflicts
 from tilelang_min.errors import PlacementError
-from tilelang_min.program import Parameter, SharedBuffer, ThreadProgram
-from tilelang_min.program.dtypes import numpy_dtype
+from tilelang_min.program import SharedBuffer, ThreadProgram
 from tilelang_min.simulate import (
     SWIZZLES,
     AccessCount,
@@ -163,10 +162,10 @@ def suggest_for(
 
 def _record(program: ThreadProgram, expected: Sequence[AccessCount]) -> Recording:
     """Shared accesses of a launch, from one block of each class."""
-    from tilelang_min.driver.kernel import random_arguments
+    from tilelang_min.driver.kernel import random_arguments, zero_arguments
 
     # Addresses hardly ever depend on data, and untouched zeros cost nothing; where they do, random inputs are used as elsewhere.
-    recording = _record_on(program, _zeros(program.parameters))
+    recording = _record_on(program, zero_arguments(program.parameters))
     known = _costs(count for count in expected if count.space == "shared")
     if known and known != _costs(recording.counts()):
         recording = _record_on(program, random_arguments(program.parameters))
@@ -192,14 +191,10 @@ def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
 
 def zeros_by_name(program: ThreadProgram) -> dict[str, Any]:
     """Arguments of zeros by name: addresses hardly ever depend on data, and untouched zeros cost nothing."""
-    arrays = _zeros(program.parameters)
+    from tilelang_min.driver.kernel import zero_arguments
+
+    arrays = zero_arguments(program.parameters)
     return {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
-
-
-def _zeros(parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
-    import numpy as np
-
-    return tuple(np.zeros(parameter.extents, numpy_dtype(parameter.dtype)) for parameter in parameters)
 
 
 def _certain(count: AccessCount) -> bool:

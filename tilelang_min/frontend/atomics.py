@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
@@ -47,7 +48,7 @@ def atomic(parser: StatementParser, node: ast.Call, function: Construct) -> Stat
             )
         indices = parser.evaluator.element(given["target"], target)
         made = parser.assign(node, buffer, indices, parser.evaluator.as_value(given["value"], value))
-        return Assign(made.operation, made.buffer, made.indices, made.value, made.stages, operation)
+        return replace(made, atomic=operation)
     if not tile and not whole:
         return _element(parser, node, given, target, value, operation)
     if tile:
@@ -85,7 +86,7 @@ def _element(
     made = parser.assign(node, target.buffer, indices, parser.evaluator.as_value(given["value"], value))
     reads = tuple(sorted({*parser.operations[made.operation].reads, target.buffer.name}))
     parser.set_buffers(made.operation, reads, (target.buffer.name,))
-    return Assign(made.operation, made.buffer, made.indices, made.value, made.stages, operation)
+    return replace(made, atomic=operation)
 
 
 def _nest(

@@ -36,8 +36,8 @@ Key = tuple[str, int, int, int]
 class Reads:
     """What is known of the reads of one nest.
 
-    First every read is planned (:meth:`plan`), then, in the same order, asked for (:meth:`scalar`, :meth:`vector`); only what comes
-    up more than once is kept in a register.
+    First every read is planned (:meth:`plan`), then, in the same order, asked for: single elements by :meth:`scalar`, which keeps
+    in a register only what comes up more than once; vectors, which are in registers anyhow, are looked up and entered in ``held``.
     """
 
     def __init__(self, context: Context, nest: Nest) -> None:
