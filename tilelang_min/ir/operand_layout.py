@@ -39,10 +39,6 @@ class OperandLayout:
         """Registers of each thread."""
         return self.tiles[0] * self.tiles[1] * self.items
 
-    def first(self, across: int, along: int) -> int:
-        """The first register of an instruction tile."""
-        return (across * self.tiles[1] + along) * self.items
-
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Registers of an instruction tile that lie side by side in the last dimension."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout, MatrixLayout, OuterProductLayout
-from tilelang_min.ir.nodes import Buffer
+from tilelang_min.ir.nodes import Buffer, Gemm
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
@@ -32,6 +32,15 @@ class GemmPlan:
     refused: tuple[str, ...] = ()
     a_registers: tuple[int, ...] | None = None
     b_registers: tuple[int, ...] | None = None
+
+    def held(self, side: str, gemm: Gemm, tile: int, k: int) -> tuple[int, ...]:
+        """Registers of the fragment with the items of operand ``a`` or ``b`` that the matrix instruction takes at row (column) tile
+        ``tile`` and at ``k``; empty where that operand is no fragment."""
+        registers, lanes = (
+            (self.a_registers, self.instruction.a_map) if side == "a" else (self.b_registers, self.instruction.b_map)
+        )
+        first = (tile * (gemm.k // self.instruction.k) + k // self.instruction.k) * lanes.items
+        return (registers or ())[first : first + lanes.items]
 
 
 def ldmatrix_brings(dtype: str, along_k: bool) -> bool:

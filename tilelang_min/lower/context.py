@@ -15,7 +15,7 @@ from tvm.sym import Analyzer
 
 from tilelang_min.ir.expressions import bind_blocks, bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
-from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, TileProgram, walk
+from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, Region, TileProgram, walk
 from tilelang_min.ir.shared_layout import TILE_ALIGNMENT, SharedLayout, placed
 from tilelang_min.ir.sizes import shape_of, text_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
@@ -308,6 +308,14 @@ class Context:
         if stages > 1 and stage is not None:
             total = total + index(stage) % stages * (buffer.elements if layout is None else layout.pitch)
         return self.simplify(total)
+
+    def place(self, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+        """Element number, in the storage of its buffer, of (row, column) of a region that is a matrix."""
+        return index(self.element(region.buffer, region.at(row, column), stage))
+
+    def read_at(self, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
+        """The element at :meth:`place`."""
+        return self.storage[region.buffer.name][self.place(region, stage, row, column)]
 
     def whole(self, buffer: Buffer, width: int) -> bool:
         """Whether ``width`` elements of a row lie side by side and aligned, where those of the tile as written would."""

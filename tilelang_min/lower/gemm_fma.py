@@ -9,7 +9,6 @@ from typing import Any
 
 from tvm import tirx
 
-from tilelang_min.ir.expressions import index
 from tilelang_min.ir.layout import FragmentLayout, OuterProductLayout
 from tilelang_min.ir.nodes import Expr, Gemm, Region
 from tilelang_min.ir.operand_reads import outer_along_k, outer_widths
@@ -76,8 +75,8 @@ def _plain(context: Context, gemm: Gemm, layout: FragmentLayout) -> None:
         for register in range(layout.registers):
             guard = context.exists(layout, register)
             row, column = layout.position(context.thread, register)
-            left = _element(context, gemm.a, gemm.a_stage, *((k, row) if gemm.transpose_a else (row, k)))
-            right = _element(context, gemm.b, gemm.b_stage, *((column, k) if gemm.transpose_b else (k, column)))
+            left = context.read_at(gemm.a, gemm.a_stage, *((k, row) if gemm.transpose_a else (row, k)))
+            right = context.read_at(gemm.b, gemm.b_stage, *((column, k) if gemm.transpose_b else (k, column)))
             slot = tirx.IntImm("int32", register)
             store = tirx.BufferStore(c, c[slot] + _widen(left, wide) * _widen(right, wide), [slot])
             context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
@@ -99,24 +98,16 @@ def _read(
     """``width`` elements of the tile at (row, column), along the row (along the column when ``transposed``)."""
     if transposed:
         for item in range(width):
-            value = _element(context, region, stage, column + item, row)
+            value = context.read_at(region, stage, column + item, row)
             context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", slot + item)]))
         return
-    base = _index(context, region, stage, row, column)
+    base = context.place(region, stage, row, column)
     source = context.storage[region.buffer.name]
     if width == 1:
         context.emit(tirx.BufferStore(target, source[base], [tirx.IntImm("int32", slot)]))
     else:
         load = tirx.BufferLoad(source, [tirx.Ramp(base, 1, width)])
         context.emit(tirx.BufferStore(target, load, [tirx.Ramp(slot, 1, width)]))
-
-
-def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
-    return index(context.element(region.buffer, region.at(row, column), stage))
-
-
-def _element(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
-    return context.storage[region.buffer.name][_index(context, region, stage, row, column)]
 
 
 def _widen(value: Any, dtype: str) -> Any:

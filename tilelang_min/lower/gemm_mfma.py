@@ -40,17 +40,14 @@ def lower_mfma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
             start = row_start + row * instruction.m + a_row
             at = k + a_k * plan.k_pack
             if plan.a_registers is not None:
-                first = (row * (gemm.k // instruction.k) + k // instruction.k) * items
-                _take(context, a, row * run, context.storage[gemm.a.buffer.name], plan.a_registers[first : first + run])
+                _take(context, a, row * run, context.storage[gemm.a.buffer.name], plan.held("a", gemm, row, k))
                 continue
             _read_run(context, gemm.a, gemm.a_stage, a, row * run, run, start, at, along_k=not gemm.transpose_a)
         for column in range(0, columns, layout.column_pack):
             start = column_start + column * instruction.n + b_column * layout.column_pack
             at = k + b_k * plan.k_pack
             if plan.b_registers is not None:
-                first = (column * (gemm.k // instruction.k) + k // instruction.k) * items
-                source = context.storage[gemm.b.buffer.name]
-                _take(context, b, column * run, source, plan.b_registers[first : first + run])
+                _take(context, b, column * run, context.storage[gemm.b.buffer.name], plan.held("b", gemm, column, k))
                 continue
             if pair is None:
                 _read_run(context, gemm.b, gemm.b_stage, b, column * run, run, start, at, along_k=gemm.transpose_b)
@@ -96,16 +93,16 @@ def _read_run(
     """``run`` successive K at row (of A) or column (of B) ``place``: in vectors where K lies along the tile's aligned rows."""
     if not along_k:
         for item in range(run):
-            value = _element(context, region, stage, k + item, place)
+            value = context.read_at(region, stage, k + item, place)
             context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", first + item)]))
         return
     width = run_width(region, run, context.whole)
     for item in range(0, run, width):
         if width == 1:
-            value = _element(context, region, stage, place, k + item)
+            value = context.read_at(region, stage, place, k + item)
             context.emit(tirx.BufferStore(target, value, [tirx.IntImm("int32", first + item)]))
             continue
-        base = _index(context, region, stage, place, k + item)
+        base = context.place(region, stage, place, k + item)
         load = tirx.BufferLoad(context.storage[region.buffer.name], [tirx.Ramp(base, 1, width)])
         context.emit(tirx.BufferStore(target, load, [tirx.Ramp(first + item, 1, width)]))
 
@@ -113,21 +110,13 @@ def _read_run(
 def _read_columns(context: Context, gemm: Gemm, pair: Any, count: int, k: Expr, column: Expr) -> None:
     """``count`` neighbouring columns of B, as one vector where they lie together."""
     if context.whole(gemm.b.buffer, count):
-        ramp = tirx.Ramp(_index(context, gemm.b, gemm.b_stage, k, column), 1, count)
+        ramp = tirx.Ramp(context.place(gemm.b, gemm.b_stage, k, column), 1, count)
         load = tirx.BufferLoad(context.storage[gemm.b.buffer.name], [ramp])
         context.emit(tirx.BufferStore(pair, load, [tirx.Ramp(0, 1, count)]))
         return
     for part in range(count):
-        value = _element(context, gemm.b, gemm.b_stage, k, column + part)
+        value = context.read_at(gemm.b, gemm.b_stage, k, column + part)
         context.emit(tirx.BufferStore(pair, value, [tirx.IntImm("int32", part)]))
-
-
-def _index(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
-    return index(context.element(region.buffer, region.at(row, column), stage))
-
-
-def _element(context: Context, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:
-    return context.storage[region.buffer.name][_index(context, region, stage, row, column)]
 
 
 def _multiply(

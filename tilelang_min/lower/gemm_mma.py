@@ -46,8 +46,7 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
         for tile in range(rows):
             start = row_start + tile * instruction.m
             if plan.a_registers is not None:
-                first = (tile * (gemm.k // instruction.k) + k // instruction.k) * instruction.a_map.items
-                held = plan.a_registers[first : first + instruction.a_map.items]
+                held = plan.held("a", gemm, tile, k)
                 _from_fragment(context, a, a_words * tile, a_words, context.storage[gemm.a.buffer.name], held)
                 continue
             if a_matrices:
@@ -64,8 +63,7 @@ def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
             start = column_start + tile * instruction.n
             if plan.b_registers is not None:
                 for part in range(2):
-                    first = ((tile + part) * (gemm.k // instruction.k) + k // instruction.k) * instruction.b_map.items
-                    held = plan.b_registers[first : first + instruction.b_map.items]
+                    held = plan.held("b", gemm, tile + part, k)
                     source = context.storage[gemm.b.buffer.name]
                     _from_fragment(context, b, b_words * (tile + part), b_words, source, held)
                 continue
@@ -168,14 +166,12 @@ def _gather(
 ) -> None:
     """The lane's items of an operand, one read each, packed into its registers; ``place`` of an item in the region."""
     packed = items // words
-    source = context.storage[region.buffer.name]
     dtype = region.buffer.tvm_dtype
     held = context.registers("packed", dtype, packed) if packed > 1 else None
     for word in range(words):
         for part in range(packed):
             row, column = place(word * packed + part)
-            indices = region.at(row, column)
-            value = source[index(context.element(region.buffer, indices, stage))]
+            value = context.read_at(region, stage, row, column)
             if held is None and str(value.ty.dtype) != str(registers.ty.dtype):
                 value = tirx.reinterpret(str(registers.ty.dtype), value)
             target, slot = (registers, first + word) if held is None else (held, part)
@@ -196,8 +192,7 @@ def _ldmatrix(
     row: Expr,
     column: Expr,
 ) -> None:
-    indices = region.at(row, column)
-    address = context.storage[region.buffer.name].ptr_to([index(context.element(region.buffer, indices, stage))])
+    address = context.storage[region.buffer.name].ptr_to([context.place(region, stage, row, column)])
     name = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared::cta.b16"
     targets = [registers[first + item] for item in range(count)]
     context.emit(tirx.Evaluate(ptx[name](*targets, address)))
