@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilelang_min.errors import LaunchError
-from tilelang_min.runtime.measuring import METHODS, Measurement, measure_cuda, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_cuda, measure_host
 
 __all__ = ["Measurement", "do_bench", "measure"]
 
@@ -26,8 +25,7 @@ def measure(
     single calls, ``graph`` (a CUDA graph of calls: for work so short that launching it takes longer), ``wall``, or ``auto``: events
     on a GPU, a graph for short work that can be captured, the wall clock where there is no GPU.
     """
-    if method not in METHODS:
-        raise LaunchError(f"no such method of timing: {method!r}", remedy=f"choose one of {', '.join(METHODS)}")
+    check_method(method)
     if method == "auto":
         from tilelang_min.runtime import cuda
 
@@ -50,7 +48,4 @@ def do_bench(
 
     ``warmup`` and ``rep`` are milliseconds to spend on calls before and on samples.
     """
-    measured = measure(fn, warmup_ms=warmup, rep_ms=rep, flush_l2=flush_l2, method=method)
-    if quantiles is None:
-        return measured.median_ms
-    return [measured.quantile(q) / 1e6 for q in quantiles]
+    return measure(fn, warmup_ms=warmup, rep_ms=rep, flush_l2=flush_l2, method=method).milliseconds(quantiles)

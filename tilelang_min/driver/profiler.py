@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver.kernel import random_arguments
-from tilelang_min.runtime.measuring import Measurement, measure_cuda, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_cuda, measure_host
 
 if TYPE_CHECKING:
     from tilelang_min.driver.kernel import Kernel
@@ -17,7 +17,8 @@ class Profiler:
     """Timing of one kernel on tensors, or on random inputs where none are given.
 
     In all methods ``warmup`` and ``rep`` are numbers of calls; ``flush_l2`` says whether a GPU's L2 cache is emptied before each
-    sample (a CPU's caches are as the call before left them); ``method`` is as in :func:`tilelang_min.profiler.measure`.
+    sample (a CPU's caches are as the call before left them); ``method`` is as in :func:`tilelang_min.profiler.measure`, and for
+    kernels of a CPU always the wall clock.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -34,9 +35,7 @@ class Profiler:
     ) -> Any:
         """Median time of a call in milliseconds, or a list of the ``quantiles`` asked for."""
         measured = self.measure(*args, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
-        if quantiles is None:
-            return measured.median_ms
-        return [measured.quantile(q) / 1e6 for q in quantiles]
+        return measured.milliseconds(quantiles)
 
     def samples(
         self, *args: Any, warmup: int = 3, rep: int = 20, flush_l2: bool = True, method: str = "events"
@@ -54,6 +53,7 @@ class Profiler:
         method: str = "auto",
     ) -> Measurement:
         """The samples, with how they were taken.  Without ``warmup`` and ``rep`` as many as fit into 25 and 100 ms."""
+        check_method(method)
         with self._launch(args) as launch:
             if self.kernel.target.kind == "cpu":
                 return measure_host(launch, warmup=warmup, rep=rep)

@@ -47,6 +47,10 @@ class Measurement:
         """Median in milliseconds."""
         return self.quantile(0.5) / 1e6
 
+    def milliseconds(self, quantiles: Sequence[float] | None = None) -> Any:
+        """The median in milliseconds, or a list of the ``quantiles`` asked for."""
+        return self.median_ms if quantiles is None else [self.quantile(q) / 1e6 for q in quantiles]
+
     @property
     def how(self) -> str:
         """The method in words."""
@@ -94,7 +98,7 @@ def measure_cuda(
     """
     from tilelang_min.runtime import cuda_timing
 
-    _check_method(method, ("auto", "events", "graph"))
+    check_method(method, ("auto", "events", "graph"))
     estimate, before = 0.0, 0
     if method == "auto" or warmup is None or rep is None:
         first = cuda_timing.time_launches(launch, launches=LEAST, warmup=1, flush_l2=flush_l2)
@@ -146,7 +150,8 @@ def measure_host(
     return Measurement(tuple(times), "wall", flush is not None, calls + before)
 
 
-def _check_method(method: str, known: Sequence[str]) -> None:
+def check_method(method: str, known: Sequence[str] = METHODS) -> None:
+    """Raise LaunchError for a method of timing that is not among those known."""
     if method not in known:
         raise LaunchError(f"no such method of timing: {method!r}", remedy=f"choose one of {', '.join(known)}")
 
