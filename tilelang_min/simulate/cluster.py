@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate.clocks import Clock, Clocks
 from tilelang_min.simulate.layout import Place
 from tilelang_min.simulate.machine import poison
 from tilelang_min.simulate.mbarriers import Mbarriers
+from tilelang_min.simulate.messages import Messages
 from tilelang_min.simulate.strand import RANK_BITS, Strand
 from tilelang_min.simulate.waits import Wait
 
@@ -42,7 +42,7 @@ class Meeting:
     passed: Clock | None = None
 
 
-class Cluster:
+class Cluster(Messages):
     """Runs the blocks of one cluster; arguments as of :class:`~tilelang_min.simulate.machine.Machine`."""
 
     def __init__(
@@ -246,13 +246,3 @@ class Cluster:
         """A thread (32 times its warp in the cluster, and its lane) as shown in messages."""
         block, rest = divmod(number, self.warps * 32)
         return f"thread {rest} of block {self.blocks[block]}"
-
-    def label(self, operation: int) -> str:
-        """A tile operation as shown in messages."""
-        found = next((o for o in self.program.operations if o.id == operation), None)
-        return f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
-
-    def error(self, message: str, operation: int, remedy: str | None = None) -> SimulationError:
-        """An error at the source line of an operation."""
-        location = next((o.location for o in self.program.operations if o.id == operation), None)
-        return SimulationError(message, location=location, remedy=remedy)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilelang_min.errors import SimulationError
-from tilelang_min.program import SourceLocation, ThreadProgram
+from tilelang_min.program import ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import atomics, matrix, sites, transfers
 from tilelang_min.simulate.layout import Layout, Place
+from tilelang_min.simulate.messages import Messages
 from tilelang_min.simulate.races import RaceDetector
 from tilelang_min.simulate.repeating import Repeat, repeated
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
@@ -41,7 +42,7 @@ class SplitBlocksError(Exception):
     """Blocks that run together took different ways at a cp.async group; they must be run one by one."""
 
 
-class Machine:
+class Machine(Messages):
     """Runs the chosen blocks of a translated program.
 
     ``arrays`` are the parameters, flat and contiguous, by name; those the kernel writes are changed in place.  With
@@ -377,22 +378,9 @@ class Machine:
 
     # ---- errors -------------------------------------------------------------------------------------------------------
 
-    def location(self, operation: int) -> SourceLocation | None:
-        """The source location of a tile operation."""
-        return next((o.location for o in self.program.operations if o.id == operation), None)
-
-    def label(self, operation: int) -> str:
-        """A tile operation as shown in messages."""
-        found = next((o for o in self.program.operations if o.id == operation), None)
-        return f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
-
     def thread(self, lane: int) -> str:
         """A lane as shown in messages."""
         return f"thread {lane % self.threads} of block {self.blocks[lane // self.threads]}"
-
-    def error(self, message: str, operation: int, remedy: str | None = None) -> SimulationError:
-        """An error at the source line of an operation."""
-        return SimulationError(message, location=self.location(operation), remedy=remedy)
 
     def out_of_range(self, site: Site, index: Any, lanes: Any = None) -> None:
         """Raises the error for the first lane whose elements do not all lie in the buffer."""
