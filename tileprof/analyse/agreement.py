@@ -16,6 +16,7 @@ from tileprof.analyse.bounds import Facts
 from tileprof.analyse.figures import CaseFigures, Figure, case_figures, total
 from tileprof.analyse.findings import LIKELY, Finding, finding
 from tileprof.analyse.join import MISREAD
+from tileprof.analyse.units import exact
 from tileprof.store.records import CaseResult
 
 AGREE, DISAGREE, UNJUDGED = "agree", "disagree", "not judged"
@@ -170,7 +171,7 @@ def disagreements(facts: Facts) -> Iterator[Finding]:
         if one.verdict == DISAGREE:
             groups.setdefault((one.operation, one.source), []).append(one)
     for (operation, source), found in groups.items():
-        evidence = [f"{one.metric}: {_amount(one.expected.value)} {source}, {_amount(one.measured.value)} measured"
+        evidence = [f"{one.metric}: {exact(one.expected.value)} {source}, {exact(one.measured.value)} measured"
                     f"{'' if one.relative is None else f' ({one.relative:+.1%})'}" for one in found]  # fmt: skip
         if source == "simulated":
             title = f"Simulated and measured counts of {found[0].label} differ"
@@ -181,7 +182,3 @@ def disagreements(facts: Facts) -> Iterator[Finding]:
             title = "What was profiled is not what was compiled"
             advice = "profile the bundle of this very case, or compile again: another binary or launch was measured"
         yield finding(facts, RULE, title, evidence, advice, LIKELY, None, "", operation)
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"

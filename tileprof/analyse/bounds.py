@@ -70,12 +70,9 @@ class Facts:
         return max(0.0, min(1.0, saved / self.time_ns))
 
     def figure(self, metric: str) -> Figure | None:
-        """A figure of the whole kernel: measured, else static, derived or simulated."""
-        for kind in ("measured", "static", "derived", "simulated"):
-            found = self.figures.of_case(metric, kind)
-            if found is not None:
-                return found
-        return None
+        """A figure of the whole kernel, from where it is most trusted."""
+        found = self.figures.best_of_case(metric)
+        return None if found is None else found[0]
 
     def value(self, metric: str) -> float | None:
         """The value of :meth:`figure`."""

@@ -15,6 +15,7 @@ from statistics import median
 
 from tileprof.analyse import gate
 from tileprof.analyse.flame import MODES, FlameTree, Node, case_node
+from tileprof.analyse.gate import FASTER, SAME, SLOWER, UNCLEAR
 from tileprof.analyse.labels import variant_labels
 from tileprof.analyse.verdicts import TOLERANCE, UNJUDGED
 from tileprof.errors import UsageError
@@ -22,7 +23,9 @@ from tileprof.metrics import METRICS
 from tileprof.store.baselines import COUNTED, EXACT, TIMED, figures_of, key_of
 from tileprof.store.records import CaseResult, Run
 
-SLOWER, FASTER, SAME, UNCLEAR, UNTIMED = "slower", "faster", "same", "unclear", "untimed"
+UNTIMED = "untimed"
+"""Outcome beside those of :mod:`tileprof.analyse.gate`."""
+
 BASE = "base:"
 """Prefix of the modes under which a node of a differential tree holds the base's figures."""
 
@@ -175,16 +178,7 @@ def _verdict(results: Sequence[PairResult], floor: float) -> tuple[str, str]:
         else "all other figures are as they were"
     )
     if not ratios:
-        outcome = (
-            SLOWER
-            if worse and not better
-            else FASTER
-            if better and not worse
-            else SAME
-            if not worse and not better
-            else UNCLEAR
-        )
-        return outcome, f"Not timed on both sides; of {len(results):,} cases, {other}."
+        return _by_figures(worse, better), f"Not timed on both sides; of {len(results):,} cases, {other}."
     counts = Counter(result.outcome for result in results if result.ratio is not None)
     mean = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
     if counts[SLOWER] and counts[FASTER]:
@@ -210,6 +204,7 @@ def _verdict(results: Sequence[PairResult], floor: float) -> tuple[str, str]:
 
 
 def _by_figures(worse: int, better: int) -> str:
+    """The outcome where only the figures besides time can tell."""
     if worse and better:
         return UNCLEAR
     return SLOWER if worse else FASTER if better else SAME

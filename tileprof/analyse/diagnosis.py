@@ -7,7 +7,6 @@ A rule is a function from the facts of a case to findings; it says nothing where
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from statistics import median
 
 from tileprof.analyse import agreement, rules_execution, rules_memory
 from tileprof.analyse.bounds import Facts, facts_of
@@ -61,11 +60,3 @@ def diagnose_case(case: CaseResult, ceilings: tuple[Ceiling, ...]) -> list[Findi
     if facts.target is None:
         return []
     return ranked(found for rule in dict.fromkeys(RULES.values()) for found in rule(facts))
-
-
-def by_rule(findings: list[Finding]) -> dict[str, list[Finding]]:
-    """Findings grouped by rule, the rule with the largest median gain first."""
-    groups: dict[str, list[Finding]] = {}
-    for found in findings:
-        groups.setdefault(found.rule, []).append(found)
-    return dict(sorted(groups.items(), key=lambda item: -median(f.gain or 0.0 for f in item[1])))

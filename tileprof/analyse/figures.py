@@ -87,6 +87,14 @@ class CaseFigures:
         parts = [self.of_operation(metric, kind, operation) for operation in self.operations_with(metric, kind)]
         return total([*parts, self.unattributed(metric, kind)])
 
+    def best_of_case(self, metric: str) -> tuple[Figure, str] | None:
+        """The most trusted figure of the whole kernel and its kind: measured, else static, derived or simulated."""
+        for kind in ("measured", "static", "derived", "simulated"):
+            found = self.of_case(metric, kind)
+            if found is not None:
+                return found, kind
+        return None
+
     def operations_with(self, metric: str, kind: str) -> list[int]:
         """Ids of the operations that have this metric, ascending."""
         return sorted(

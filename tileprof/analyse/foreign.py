@@ -223,11 +223,18 @@ def _operations(
 
 def _operation(number: int, kind: str, label: str, place: Place, text: str, parent: int | None) -> dict[str, Any]:
     location = {"file": place[0], "line": place[1], "column": 0, "text": text}
+    return operation_record(number, kind, label, location, parent)
+
+
+def operation_record(
+    number: int, kind: str, label: str, location: Mapping[str, Any], parent: int | None
+) -> dict[str, Any]:
+    """An operation as TileOperation.to_json() writes it."""
     return {
         "id": number,
         "kind": kind,
         "label": label,
-        "location": location,
+        "location": dict(location),
         "parent": parent,
         "reads": [],
         "writes": [],

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tileprof.analyse.foreign import cases_of
+from tileprof.analyse.foreign import cases_of, operation_record
 from tileprof.collect.profile import ForeignProfile
 from tileprof.metrics import make
 from tileprof.store.records import CaseResult, Metric, Provenance
@@ -33,6 +33,7 @@ _ADDITIVE = (
     "stall.samples",
 )
 """Metrics whose sum over kernels means something; those of a type, ``flop.``, too."""
+_NOWHERE = {"file": "", "line": 0, "column": 0, "text": ""}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ForeignWork:
 def work_of(profile: ForeignProfile, name: str) -> ForeignWork:
     """Everything that a profile says of the work called ``name``."""
     cases = [case for case in cases_of(profile) if case.metrics or case.operations]
-    root = _record(0, "kernel", name, None, {"file": "", "line": 0, "column": 0, "text": ""})
+    root = operation_record(0, "kernel", name, _NOWHERE, None)
     operations, metrics = [root], []
     sources: dict[str, str] = {}
     notes: list[str] = []
@@ -72,8 +73,8 @@ def _moved(case: CaseResult, start: int, *, alone: bool) -> tuple[list[dict[str,
     """
     shape = ", ".join(f"{key} {value}" for key, value in case.shape.items())
     label = f"{case.kernel} ({shape})" if shape else case.kernel
-    place = case.operations[0]["location"] if case.operations else {"file": "", "line": 0, "column": 0, "text": ""}
-    records = [_record(start, "kernel", label, 0, place)]
+    place = case.operations[0]["location"] if case.operations else _NOWHERE
+    records = [operation_record(start, "kernel", label, place, 0)]
     for operation in case.operations[1:]:
         parent = start + (operation["parent"] or 0)
         records.append({**operation, "id": start + operation["id"], "parent": parent})
@@ -84,18 +85,6 @@ def _moved(case: CaseResult, start: int, *, alone: bool) -> tuple[list[dict[str,
         else:
             metrics.append(metric if alone else replace(metric, operation=start))
     return records, metrics
-
-
-def _record(number: int, kind: str, label: str, parent: int | None, place: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": number,
-        "kind": kind,
-        "label": label,
-        "location": dict(place),
-        "parent": parent,
-        "reads": [],
-        "writes": [],
-    }
 
 
 def _sums(metrics: Iterable[Metric], kernels: set[int]) -> list[Metric]:

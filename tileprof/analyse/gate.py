@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from tileprof.store.records import LEAST_ROUNDS
+
 FLOOR = 0.03
 """Least change that counts, as a share: smaller ones are within what machines of one kind differ by."""
-
-LEAST_ROUNDS = 5
-"""Fewer rounds than these decide nothing: with five, all of them slower by chance alone is one in 32."""
 
 SLOWER, FASTER, SAME, UNCLEAR = "slower", "faster", "same", "unclear"
 

@@ -20,3 +20,8 @@ def amount(value: float) -> str:
 def share(value: float) -> str:
     """``12 %``."""
     return f"{value * 100:.3g} %" if math.isfinite(value) else "an impossible share"
+
+
+def exact(value: float) -> str:
+    """``8,388,608``: whole numbers in full, so that a difference of one shows; others with four digits."""
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.4g}"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tileprof.analyse import gate
-from tileprof.analyse.figures import CaseFigures, Figure, case_figures
+from tileprof.analyse.figures import case_figures
+from tileprof.analyse.units import exact
 from tileprof.metrics import METRICS
 from tileprof.store.baselines import (
     COUNTED,
@@ -24,7 +25,7 @@ from tileprof.store.baselines import (
     static_machine,
     toolchain_of,
 )
-from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
+from tileprof.store.records import FAILED_STATUSES, LEAST_ROUNDS, CaseResult, Run
 
 PASS, FAIL, RETRY, BETTER, CHANGED, OPEN = "pass", "fail", "retry", "better", "changed", "open"
 """Outcomes: fine; worse; too noisy to say; better; different, and neither is better; not judged, with the reason."""
@@ -145,24 +146,17 @@ def _limits(case: CaseResult) -> list[Verdict]:
         wanted = {word: limits[word] for word in ("min", "max") if limits.get(word) is not None}
         if not wanted:
             continue
-        figure, kind = _figure(figures, case, metric)
-        if figure is None:
+        best = figures.best_of_case(metric)
+        if best is None:
             text = f"no figure on this target: {'not run here' if case.status == 'not_run' else 'not measured'}"
             found.append(_verdict(case, metric, "limit", OPEN, text))
             continue
+        figure, kind = best
         for word, limit in wanted.items():
             bad = figure.value > limit if word == "max" else figure.value < limit
-            text = f"{_number(figure.value)} {figure.unit} ({kind}), {word} {_number(limit)}"
+            text = f"{exact(figure.value)} {figure.unit} ({kind}), {word} {exact(limit)}"
             found.append(_verdict(case, metric, "limit", FAIL if bad else PASS, text, head=figure.value, limit=limit))
     return found
-
-
-def _figure(figures: CaseFigures, case: CaseResult, metric: str) -> tuple[Figure | None, str]:
-    for kind in ("measured", "static", "derived", "simulated"):
-        figure = figures.of_case(metric, kind)
-        if figure is not None:
-            return figure, kind
-    return None, ""
 
 
 def _time(case: CaseResult, policy: Policy) -> list[Verdict]:
@@ -177,7 +171,7 @@ def _time(case: CaseResult, policy: Policy) -> list[Verdict]:
     rounds = case.interleaved
     change = gate.judge(rounds.head_ns, rounds.base_ns, floor)
     if change is None:
-        return [_verdict(case, "time.ns", "time", OPEN, f"not judged: fewer than {gate.LEAST_ROUNDS} complete rounds")]
+        return [_verdict(case, "time.ns", "time", OPEN, f"not judged: fewer than {LEAST_ROUNDS} complete rounds")]
     outcome = {gate.SLOWER: FAIL, gate.FASTER: BETTER, gate.SAME: PASS, gate.UNCLEAR: RETRY}[change.outcome]
     text = f"{change.text()} against {rounds.base}, floor {floor * 100:g} %"
     if outcome == RETRY:
@@ -250,11 +244,11 @@ def _compare(
     allowed = limits if limits is not None else (0.0 if noise == EXACT else policy.tolerance)
     suffix = f" (baseline {remark})" if remark else ""
     if head is None:
-        return _verdict(case, name, kind, OPEN, f"was {_number(base)}, has no figure now{suffix}", base=base)
+        return _verdict(case, name, kind, OPEN, f"was {exact(base)}, has no figure now{suffix}", base=base)
     if head == base:
-        return _verdict(case, name, kind, PASS, f"{_number(head)} as before{suffix}", head=head, base=base)
-    change = f"{(head / base - 1) * 100:+.1f} %" if base else f"from 0 to {_number(head)}"
-    text = f"{_number(base)} -> {_number(head)} ({change}){suffix}"
+        return _verdict(case, name, kind, PASS, f"{exact(head)} as before{suffix}", head=head, base=base)
+    change = f"{(head / base - 1) * 100:+.1f} %" if base else f"from 0 to {exact(head)}"
+    text = f"{exact(base)} -> {exact(head)} ({change}){suffix}"
     better = info.better if info and metric not in UNJUDGED else ""
     worse = {"lower": head - base, "higher": base - head}.get(better, 0.0)
     outcome = CHANGED
@@ -265,7 +259,3 @@ def _compare(
     elif noise == COUNTED and abs(head - base) <= policy.tolerance * abs(base):
         outcome = PASS
     return _verdict(case, name, kind, outcome, text, head=head, base=base, limit=allowed)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.4g}"

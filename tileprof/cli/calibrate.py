@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from tileprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from tileprof.store.records import Ceiling
 
 
 @click.command()
@@ -85,17 +89,13 @@ def device_facts() -> tuple[int, int]:
     return info.units, info.l2_bytes
 
 
-def say(name: str, ceiling: object, why: str) -> None:
+def say(name: str, ceiling: Ceiling | None, why: str) -> None:
     """Progress on standard error."""
     click.echo(f"{name}: {'done' if ceiling is not None else f'not measured: {why}'}", err=True)
 
 
-def line_of(ceiling: object) -> str:
+def line_of(ceiling: Ceiling) -> str:
     """``vector.float32   66.9 TFLOP/s   independent multiply-adds ...``"""
-    from tileprof.store.records import Ceiling
-
-    if not isinstance(ceiling, Ceiling):
-        raise TypeError("a ceiling is meant")
     unit = "FLOP/s" if ceiling.quantity == "flops_per_s" else "B/s"
     name = ceiling.unit_class or ceiling.quantity.partition(".")[0]
     scale, prefix = next((s, p) for s, p in ((1e12, "T"), (1e9, "G"), (1.0, "")) if ceiling.value >= s or s == 1.0)

@@ -97,7 +97,7 @@ def _nvidia(machine: Machine) -> Iterator[Finding]:
             yield Finding("NVIDIA", "GPU", MISSING, detail, "use a machine with an NVIDIA GPU and its driver")
     yield _package("NVIDIA", "cuda-bindings", "launching on NVIDIA GPUs", extra="cuda")
     yield profiler("NVIDIA", "ncu", ncu.available(), "counters per tile operation")
-    yield profiler("NVIDIA", "nsys", nsys.available(), "times and ranges of programs that are not ours")
+    yield profiler("NVIDIA", "nsys", nsys.available(), "times of launches on the device's own timeline, ranges")
     yield _package("NVIDIA", "ncu-report", "reading .ncu-rep files", extra="ncu")
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from tileprof.errors import UsageError
-
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE_OR_DIR...")
@@ -41,8 +39,6 @@ def import_profiles(
     from tileprof.report import result
     from tileprof.report.files import write_files
 
-    if not paths:
-        raise UsageError("name at least one file or folder")
     options = ImportOptions(tuple(paths), output, tuple(bundles), tuple(kernels), raw, force)
     run, directory = import_paths(options)
     write_files(run, directory)

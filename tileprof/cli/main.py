@@ -27,9 +27,6 @@ VERBS = ("run", "report", "check", "compare", "import", "conflicts", "doctor", "
 _MODULES = {"import": "import_profiles"}
 """Verbs whose module cannot have their name."""
 
-PLANNED: tuple[str, ...] = ()
-"""Verbs that are designed and not there yet."""
-
 
 class Verbs(click.Group):
     """Loads a verb's module when it is used, so that ``--help`` and errors are quick."""
@@ -48,8 +45,6 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in VERBS and not name.startswith("-"):
-            if name in PLANNED:
-                raise click.UsageError(f"'{name}' is not there yet in this version ({__version__}).", ctx)
             guess = nearest(name, VERBS)
             hint = f"Did you mean '{guess}'?" if guess else f"Commands are {', '.join(VERBS)}."
             raise click.UsageError(f"No such command '{name}'. {hint}", ctx)

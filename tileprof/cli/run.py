@@ -21,7 +21,7 @@ from tileprof.cli.main import INTERRUPTED
 )
 @click.option(
     "--profiler", "profilers", multiple=True, metavar="NAME",
-    help="auto, none, timer, ncu, nsys or perf, instead of what the workload says; repeatable.",
+    help="auto, none, timer, cycles, ncu, nsys or perf, instead of what the workload says; repeatable.",
 )  # fmt: skip
 @click.option(
     "--executor", default="local:1", metavar="KIND", show_default=True,

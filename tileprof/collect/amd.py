@@ -12,6 +12,7 @@ from tileprof.collect.profile import ForeignLaunch
 from tileprof.collect.scrub import kernel_name
 from tileprof.metrics import amd as amd_metrics
 from tileprof.metrics import make
+from tileprof.plan.machine import gfx_name
 from tileprof.store.records import Metric, Provenance
 
 Triple = tuple[int, int, int]
@@ -44,11 +45,6 @@ class Agent:
         """For reports: what it is, without identifiers."""
         record: dict[str, str | float] = {"vendor": "amd", "name": self.name or self.arch, "arch": self.arch}
         return {**record, **({"units": float(self.cu)} if self.cu else {})}
-
-
-def gfx_name(code: int) -> str:
-    """``gfx942`` of 90402, ``gfx90a`` of 90010; "" of 0."""
-    return f"gfx{code // 10000}{code // 100 % 100:x}{code % 100:x}" if code else ""
 
 
 def agent_from(value: Callable[[str], Any]) -> Agent:

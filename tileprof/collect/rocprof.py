@@ -12,6 +12,7 @@ from pathlib import Path
 from tileprof.collect.rocprofv3 import with_amd_device
 from tileprof.collect.tool import Availability, find_tool
 from tileprof.errors import UsageError
+from tileprof.metrics.amd_blocks import ACCUMULATE, NOT_IN_V1
 from tileprof.plan.passes import PassPlan, over_limit
 
 TOOL = "rocprof"
@@ -19,10 +20,6 @@ INSTALL = (
     "install rocprofiler of a ROCm before 7 and put rocprof on PATH, or name it in TILEPROF_ROCPROF; "
     "ROCm 6.2 and later have rocprofv3"
 )
-ACCUMULATE = "SQ_ACCUM_PREV_HIRES"
-
-NOT_COLLECTED = ("SQ_INSTS_VALU_MFMA_MOPS_F8", "SQ_INSTS_VALU_MFMA_MOPS_F6F4")
-"""Counters that v1 and v2 do not know."""
 
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
@@ -52,7 +49,7 @@ def input_text(plan: PassPlan, *, kernel: str | None = None, first: int | None =
             )
         names: list[str] = []
         for name in counters:
-            if name in NOT_COLLECTED:
+            if name in NOT_IN_V1:
                 continue
             base = name.removesuffix("_ACCUM")
             # what is accumulated has to stand directly before it

@@ -16,13 +16,13 @@ from tileprof.collect.profile import ForeignLaunch, ForeignProfile
 from tileprof.collect.rocprofv3_log import missing_counters
 from tileprof.collect.scrub import kernel_name
 from tileprof.errors import ProfileFormatError
+from tileprof.metrics.amd_blocks import ACCUMULATE
 from tileprof.store.records import Ceiling, Provenance
 
 TOOL = "rocprof-compute"
 MAIN = "pmc_perf.csv"
 
 _LEVELS = re.compile(r"^(SQ_\w*LEVEL\w*)\.csv$")
-_ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
 
 _CEILINGS = {
     "hbmbw": ("dram.bytes_per_s", ""),
@@ -107,7 +107,7 @@ def _level(name: str, path: Path, notes: list[str], channels: int | None) -> lis
     rows = _rows(path, notes, channels)
     lacking = False
     for _, values in rows:
-        accumulated = values.pop(_ACCUMULATED, None)
+        accumulated = values.pop(ACCUMULATE, None)
         if accumulated is None:
             lacking = True
         else:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tileprof.collect.ceilings import datasheet
 from tileprof.collect.profile import ForeignProfile
 from tileprof.errors import MeasurementInvalid, ProfileFormatError, UsageError
 from tileprof.metrics import metadata_metrics
+from tileprof.store.codec import now
 from tileprof.store.directory import RunDirectory
 from tileprof.store.reader import read_run
 from tileprof.store.records import CaseResult, Ceiling, Metric, Provenance, Run
@@ -66,13 +66,13 @@ def import_paths(options: ImportOptions) -> tuple[Run, Path]:
     _check(profiles, options)
     cases = _cases(profiles, options)
     with RunDirectory(options.directory, force=options.force) as directory:
-        started = _now()
+        started = now()
         with RunStore.create(directory.store) as store:
             store.write_header(_header(options, profiles, started))
             store.add_ceilings(_ceilings(profiles))
             for position, case in enumerate(cases):
                 store.add_case(case, position)
-            store.finish(_now())
+            store.finish(now())
         run = read_run(directory.store)
     return run, options.directory
 
@@ -206,10 +206,6 @@ def _ceilings(profiles: Sequence[tuple[str, ForeignProfile]]) -> list[Ceiling]:
             for ceiling in nominal:
                 found.setdefault((ceiling.target, ceiling.quantity, ceiling.unit_class), ceiling)
     return list(found.values())
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _header(options: ImportOptions, profiles: Sequence[tuple[str, ForeignProfile]], started: str) -> Run:

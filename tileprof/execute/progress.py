@@ -24,22 +24,3 @@ class Progress(Protocol):
 
     def end(self) -> None:
         """The sweep is over, whether all cases ran or not."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, total: int, kept: int) -> None:
-        """Nothing."""
-
-    def stage(self, case_id: str, stage: str) -> None:
-        """Nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
-
-    def finished(self, result: CaseResult) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""

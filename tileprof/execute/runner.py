@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import tileprof
@@ -20,6 +19,7 @@ from tileprof.execute.sweep import Executor, Sweep
 from tileprof.plan.machine import Machine, probe
 from tileprof.plan.plan import Plan, make_plan
 from tileprof.store.baselines import BaselineStore, case_key, run_bundles
+from tileprof.store.codec import now
 from tileprof.store.directory import STORE, RunDirectory
 from tileprof.store.reader import read_header, read_run
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
@@ -85,7 +85,9 @@ def parse_executor(text: str) -> Executor:
         return Executor(compilers=int(detail))
     if kind == "dask":
         raise UsageError("--executor dask is not there yet", remedy="use inline or local:N")
-    raise UsageError(f"--executor takes inline, local:N or dask:ADDRESS, not {text!r}", remedy="for example local:2")
+    raise UsageError(
+        f"--executor takes inline, local:N with N from 1 to 256, not {text!r}", remedy="for example local:2"
+    )
 
 
 def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
@@ -117,11 +119,6 @@ def check_count(prepared: Prepared) -> None:
             f"the workload has {count:,} cases, more than {MOST_CASES:,}",
             remedy="confirm with --yes, or shorten its axes; --dry-run lists the cases",
         )
-
-
-def now() -> str:
-    """This moment as ISO 8601 in UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def run_prepared(prepared: Prepared, progress: Progress) -> None:

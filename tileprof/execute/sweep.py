@@ -121,7 +121,7 @@ class Sweep:
         """Finish what needs no process; returns the rest."""
         waiting = []
         for builder in self.builders:
-            reason = unsupported_reason(builder.case, self.target_plan(builder))
+            reason = self.target_plan(builder).unsupported
             if reason is None:
                 waiting.append(builder)
             else:
@@ -323,10 +323,3 @@ class Sweep:
 def bundle_name(case: Case) -> str:
     """Where the bundle of a case goes, relative to the run directory."""
     return f"kernels/{case.kernel.name}-{case.target.name}-{case.hash}"
-
-
-def unsupported_reason(case: Case, plan: TargetPlan) -> str | None:
-    """Why this version cannot run the case at all, or None."""
-    if plan.unsupported is not None:
-        return plan.unsupported
-    return None

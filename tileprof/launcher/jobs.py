@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, make_arguments
 from tileprof.launcher.telemetry import Watch
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
-
-LEAST_ROUNDS = 5
-"""Rounds of each side when two kernels are compared: with five, all of them slower by chance alone is one in 32."""
+from tileprof.store.records import LEAST_ROUNDS
 
 
 class CaseRunner:
@@ -105,7 +104,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
 
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
     ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (bundles of builds
-    with clock reads, by kind).  Messages: ``stage``, ``check``, ``incorrect``, ``timed``, ``telemetry``, ``counted``, ``clocked``.
+    with clock reads, by kind), ``against`` (another bundle to time in turns, or None).  Messages: ``stage``, ``note``, ``check``,
+    ``timed``, ``telemetry``, ``counted``, ``clocked``, ``interleaved``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -169,14 +169,7 @@ def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) ->
             send("note", text="no cycles: the build with clock reads gave other results")
             return
         send("stage", stage="timing")
-        policy = job["timing"]
-        rounds = max(LEAST_ROUNDS, policy["rounds"])
-        one = {**policy, "rounds": 1, "budget_s": policy["budget_s"] / rounds}
-        times: dict[str, list[float]] = {"plain": [], "clocked": []}
-        sides = (("plain", plain), ("clocked", clocked))
-        for number in range(rounds):  # in turns, so that both find the device alike
-            for side, runner in sides if number % 2 == 0 else reversed(sides):
-                times[side] += runner.time(one)[0].samples_ns
+        plain_ns, clocked_ns = ([*chain(*rounds)] for rounds in _in_turns(plain, clocked, job["timing"]))
         cycles = clocked.kernel.cycles()
         timeline = CaseRunner({**job, "bundle": job["instrumented"]["timeline"]})
         for _ in range(2):  # the first one finds nothing in any cache
@@ -185,16 +178,15 @@ def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) ->
     except tilelang.errors.TileLangError as error:
         send("note", text=f"no cycles: {error}")
         return
-    send("clocked", plain_ns=times["plain"], clocked_ns=times["clocked"], cycles=asdict(cycles), events=events)
+    send("clocked", plain_ns=plain_ns, clocked_ns=clocked_ns, cycles=asdict(cycles), events=events)
 
 
 def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]) -> None:
     """Rounds of the case and of its baseline's kernel in turns, as ``interleaved``; a note where they cannot be compared.
 
-    ``job["against"]``: ``bundle``, ``base`` (its name) and ``base_hash``.  Who goes first alternates, so that neither side
-    always finds the device as the other left it.
+    ``job["against"]``: ``bundle``, ``base`` (its name) and ``base_hash``.
     """
-    against, policy = job["against"], job["timing"]
+    against = job["against"]
     try:
         base = CaseRunner({**job, "bundle": against["bundle"]})
     except (tilelang.errors.TileLangError, OSError) as error:
@@ -204,13 +196,19 @@ def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]
         send("note", text=f"not compared with {against['base']}: its kernel has other parameters")
         return
     base.launch()
+    send("stage", stage="timing")
+    head_ns, base_ns = _in_turns(head, base, job["timing"])
+    send("interleaved", base=against["base"], base_hash=against["base_hash"], head_ns=head_ns, base_ns=base_ns)
+
+
+def _in_turns(
+    first: CaseRunner, second: CaseRunner, policy: dict[str, Any]
+) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """Samples (ns) of both by round.  Who goes first alternates, so that neither always finds the device as the other left it."""
     rounds = max(LEAST_ROUNDS, policy["rounds"])
     one = {**policy, "rounds": 1, "budget_s": policy["budget_s"] / rounds}
-    times: dict[str, list[tuple[float, ...]]] = {"head": [], "base": []}
-    send("stage", stage="timing")
+    sides: list[tuple[CaseRunner, list[tuple[float, ...]]]] = [(first, []), (second, [])]
     for number in range(rounds):
-        order = (("head", head), ("base", base))
-        for side, runner in order if number % 2 == 0 else reversed(order):
-            times[side].append(runner.time(one)[0].samples_ns)
-    names = {"base": against["base"], "base_hash": against["base_hash"]}
-    send("interleaved", **names, head_ns=times["head"], base_ns=times["base"])
+        for runner, times in sides if number % 2 == 0 else reversed(sides):
+            times.append(runner.time(one)[0].samples_ns)
+    return sides[0][1], sides[1][1]

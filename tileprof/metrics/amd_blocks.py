@@ -40,6 +40,16 @@ DERIVED = {
 """Metrics that ROCm's profilers derive themselves -> the counters they take for it."""
 
 
+CYCLES = "GRBM_GUI_ACTIVE"
+"""Cycles in which the GPU was busy: the clock of all other counters."""
+
+ACCUMULATE = "SQ_ACCUM_PREV_HIRES"
+"""Behind a level counter: that counter added up each cycle (rocprof v1 and rocprof-compute)."""
+
+NOT_IN_V1 = ("SQ_INSTS_VALU_MFMA_MOPS_F8", "SQ_INSTS_VALU_MFMA_MOPS_F6F4")
+"""Counters that rocprof v1 and v2 do not know."""
+
+
 def block_of(counter: str) -> str | None:
     """The block whose places a counter takes; None for one that is not known: ``block_of("SQC_DCACHE_HITS") == "SQ"``."""
     found = re.match(r"[A-Z]+", counter)

@@ -175,6 +175,10 @@ def amd_gpus(topology: Path = Path("/sys/class/kfd/kfd/topology/nodes"), root: P
         except OSError:
             continue
         if found and int(found[1]):
-            code = int(found[1])  # 90402 is gfx942: major, minor, stepping in hexadecimal
-            gpus.append(Gpu("amd", name, f"gfx{code // 10000}{code // 100 % 100:x}{code % 100:x}", driver))
+            gpus.append(Gpu("amd", name, gfx_name(int(found[1])), driver))
     return tuple(gpus)
+
+
+def gfx_name(code: int) -> str:
+    """``gfx942`` of 90402, ``gfx90a`` of 90010 (major, minor and stepping, in hexadecimal); "" of 0."""
+    return f"gfx{code // 10000}{code // 100 % 100:x}{code % 100:x}" if code else ""

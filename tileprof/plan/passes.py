@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tileprof.metrics.amd_blocks import BLOCK_LIMITS, places
-
-CYCLES = "GRBM_GUI_ACTIVE"
-"""Counter of every pass."""
+from tileprof.metrics.amd_blocks import BLOCK_LIMITS, CYCLES, places
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
 
 _KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
+_AUTOMATIC = {"cuda": "ncu", "cpu": "perf"}
+"""The counter tool that ``auto`` stands for."""
 _VENDORS = {"cuda": "NVIDIA GPU", "hip": "AMD GPU", "cpu": "processor"}
 
 
@@ -205,14 +207,11 @@ class _TargetPlanner:
         """Counter tools that `auto` finds for a target that is here."""
         if "auto" not in self.profilers:
             return []
-        if self.target.kind == "cuda":
-            state = self.tools["ncu"]
-            if state.usable:
-                return ["ncu"]
-            self.unavailable.append(Unavailable("counters", self.target.name, f"ncu: {state.why}", state.remedy))
-        if self.target.kind == "cpu":
-            state = self.tools["perf"]
-            if state.usable:
-                return ["perf"]
-            self.unavailable.append(Unavailable("counters", self.target.name, f"perf: {state.why}", state.remedy))
+        tool = _AUTOMATIC.get(self.target.kind)
+        if tool is None:
+            return []
+        state = self.tools[tool]
+        if state.usable:
+            return [tool]
+        self.unavailable.append(Unavailable("counters", self.target.name, f"{tool}: {state.why}", state.remedy))
         return []

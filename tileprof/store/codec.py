@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from tileprof.store.records import Ceiling, Check, Interleaved, Provenance, Run, Timing
+
+
+def now() -> str:
+    """This moment as runs keep it: ISO 8601 in UTC, whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def finite(value: Any) -> Any:

@@ -114,6 +114,10 @@ class Suggestion:
     sample: dict[str, Any] | None = None
 
 
+LEAST_ROUNDS = 5
+"""Rounds in turns below which nothing is decided: with five, all of them slower by chance alone is one in 32."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interleaved:
     """Rounds of a case and of its baseline's kernel in turns, on one machine in one process: what a verdict on time rests on.

@@ -11,12 +11,11 @@ import pytest
 from run_factory import make_case, make_run
 
 from tileprof.analyse.compare import BASE, Pair, compare, difference_trees, find_case, pairs_of
-from tileprof.analyse.gate import LEAST_ROUNDS
 from tileprof.cli.main import main
 from tileprof.errors import UsageError
 from tileprof.report import compare_page
 from tileprof.store.reader import read_run
-from tileprof.store.records import CaseResult, Interleaved, Timing
+from tileprof.store.records import LEAST_ROUNDS, CaseResult, Interleaved, Timing
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDED = ROOT / "reports/h200-quickstart"

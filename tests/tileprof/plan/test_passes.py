@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tileprof.metrics import amd
-from tileprof.metrics.amd_blocks import BLOCK_LIMITS, DERIVED, block_of, places
-from tileprof.plan.passes import CYCLES, over_limit, plan_passes
+from tileprof.metrics.amd_blocks import BLOCK_LIMITS, CYCLES, DERIVED, block_of, places
+from tileprof.plan.passes import over_limit, plan_passes
 
 
 def test_limits_are_those_of_rocms_planner() -> None:
