@@ -32,11 +32,10 @@ LINE = 128
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """What the rounds of a loop take, by request: ``swaps`` and ``loads`` as such, and ``rounds``."""
+    """What the rounds of a loop take, by request; ``ways`` of the swaps are the rounds."""
 
     swaps: Counted
     loads: Counted
-    rounds: Counts
 
 
 def count_atomics(addresses: Addresses, active: Mask, rule: SharedPhases) -> Counted:
@@ -76,9 +75,7 @@ def count_loops(addresses: Addresses, active: Mask, rule: SharedPhases, loads: S
         rounds[running] += 1
         left[running] = on & ~_winners(word[running], lock[running], phase, on)
     none = np.zeros(count, np.bool_)
-    return Loop(
-        swaps=Counted(swaps, swaps_ideal, rounds, none), loads=Counted(loaded, loaded_ideal, ways, none), rounds=rounds
-    )
+    return Loop(swaps=Counted(swaps, swaps_ideal, rounds, none), loads=Counted(loaded, loaded_ideal, ways, none))
 
 
 def _winners(word: Addresses, lock: Addresses, phase: Counts, on: Mask) -> Mask:

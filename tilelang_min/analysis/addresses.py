@@ -15,7 +15,7 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 
-from tilelang_min.analysis.points import NotCountable, evaluate
+from tilelang_min.analysis.points import NotCountable, evaluate, handle_of
 from tilelang_min.program import OPERATION_MARKER, TensorMap, ThreadProgram
 from tilelang_min.program.dtypes import dtype_bytes
 
@@ -176,7 +176,7 @@ class _Walker:
         if self.thread is None:
             return [expressions]
         variable, count = self.thread
-        handle = _handle(variable)
+        handle = handle_of(variable)
         active = np.ones(count, bool)
         for condition, holds in self.conditions:
             try:
@@ -189,7 +189,7 @@ class _Walker:
             return [expressions]
 
         def put(thread: int) -> Any:
-            return lambda each: _int(thread) if _handle(each) == handle else each
+            return lambda each: _int(thread) if handle_of(each) == handle else each
 
         return [
             [tvm_ffi.structural_map(e, (tirx.Var, put(int(t)))) if isinstance(e, ir.Expr) else e for e in expressions]
@@ -251,8 +251,8 @@ def holds_data(expression: Any, names: set[int] | frozenset[int]) -> bool:
     tvm_ffi.structural_walk(
         expression,
         [
-            (ir.TensorLoad, lambda load: found.append(_memory(load) or _handle(load.source) in names)),
-            (tirx.Var, lambda var: found.append(_handle(var) in names)),
+            (ir.TensorLoad, lambda load: found.append(_memory(load) or handle_of(load.source) in names)),
+            (tirx.Var, lambda var: found.append(handle_of(var) in names)),
         ],
     )
     return any(found)
@@ -268,19 +268,19 @@ def names_of_data(body: Any) -> set[int]:
 
     def store(node: Any) -> None:
         if str(node.buffer.ty.storage_scope) == "local":
-            stores.append((_handle(node.buffer), [node.value, *node.indices]))
+            stores.append((handle_of(node.buffer), [node.value, *node.indices]))
 
     def call(node: Any) -> None:
         name = _call_name(node.value)
         if name.startswith("tirx.ptx.") and not name.startswith("tirx.ptx.mbarrier"):
             operands = [arg for arg in node.value.args if isinstance(arg, ir.TensorLoad)]
-            names.update(_handle(each.source) for each in operands)
+            names.update(handle_of(each.source) for each in operands)
 
     tvm_ffi.structural_walk(
         body,
         [
             (tirx.BufferStore, store),
-            (tirx.Bind, lambda node: stores.append((_handle(node.var), [node.value]))),
+            (tirx.Bind, lambda node: stores.append((handle_of(node.var), [node.value]))),
             (tirx.Evaluate, call),
         ],
     )
@@ -328,10 +328,6 @@ def _loads(expression: Any) -> list[Any]:
 
 def _memory(load: Any) -> bool:
     return str(load.source.ty.storage_scope) != "local"
-
-
-def _handle(variable: Any) -> int:
-    return int(variable.__chandle__())
 
 
 def _call_name(call: Any) -> str:

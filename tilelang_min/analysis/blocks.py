@@ -19,7 +19,8 @@ from tvm import ir, sym, tirx
 
 from tilelang_min.analysis.addresses import Place, accesses_of, holds_data
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
-from tilelang_min.analysis.points import NotCountable, evaluate, parts_of
+from tilelang_min.analysis.points import NotCountable, evaluate, handle_of, parts_of, variables_of
+from tilelang_min.ir.expressions import loads
 from tilelang_min.program import ThreadProgram
 
 _POINTS = 1 << 22
@@ -162,7 +163,7 @@ class _Parts:
             except Unknown:
                 continue
             high = np.maximum(np.max(low.high), np.max(low.high) + np.max(extent.high) - 1)
-            self.ranges[_handle(node.loop_var)] = Interval(np.int64(np.min(low.low)), np.int64(high))
+            self.ranges[handle_of(node.loop_var)] = Interval(np.int64(np.min(low.low)), np.int64(high))
         self.places: tuple[Place, ...] = ()
         self.data: frozenset[int] = frozenset()
         self.names: frozenset[int] = frozenset()
@@ -177,19 +178,19 @@ class _Parts:
         if node.attr_key == "thread_extent":
             tag, variable = str(node.node.thread_tag), node.node.var
             if tag.startswith("blockIdx."):
-                self.blocks[_handle(variable)] = "xyz".index(tag[-1])
-                self.variables[_handle(variable)] = variable
+                self.blocks[handle_of(variable)] = "xyz".index(tag[-1])
+                self.variables[handle_of(variable)] = variable
             else:
-                self.ranges[_handle(variable)] = Interval(np.int64(0), np.int64(int(node.value.value) - 1))
-                self.threads.add(_handle(variable))
+                self.ranges[handle_of(variable)] = Interval(np.int64(0), np.int64(int(node.value.value) - 1))
+                self.threads.add(handle_of(variable))
 
     def bind(self, node: Any) -> None:
         """A block index of a CPU program, or another name of a value."""
         name = str(node.var.name)
         if self.kind == "cpu" and name in ("bx", "by", "bz"):
-            self.blocks.setdefault(_handle(node.var), "xyz".index(name[1]))
+            self.blocks.setdefault(handle_of(node.var), "xyz".index(name[1]))
         else:
-            self.bound[_handle(node.var)] = node.value
+            self.bound[handle_of(node.var)] = node.value
 
     def inlined(self, expression: Any) -> Any:
         """An expression in launch and loop variables alone, where they say all: names and ranks in a cluster replaced."""
@@ -197,8 +198,8 @@ class _Parts:
             return expression
 
         def name(variable: Any) -> Any:
-            value = self.bound.get(_handle(variable))
-            return variable if value is None or self.reads(value) else self.inlined(value)
+            value = self.bound.get(handle_of(variable))
+            return variable if value is None or loads(value) else self.inlined(value)
 
         def call(node: Any) -> Any:
             register = next((str(arg.value) for arg in node.args if isinstance(arg, ir.StringImm)), "")
@@ -218,14 +219,6 @@ class _Parts:
                 total = total + tirx.FloorMod(variable, tirx.IntImm("int32", extent)) * step
             step *= extent
         return total
-
-    @staticmethod
-    def reads(expression: Any) -> bool:
-        """Whether a value is read from memory or registers."""
-        found: list[Any] = []
-        if isinstance(expression, ir.Expr):
-            tvm_ffi.structural_walk(expression, (ir.TensorLoad, found.append))
-        return bool(found)
 
     def holds_data(self, expression: Any) -> bool:
         """Whether a value depends on what is in memory: what does makes its operation one that is sampled."""
@@ -257,19 +250,9 @@ class _Parts:
         for expressions, counts in ((conditions, False), (self.bounds, True)):
             for each in expressions:
                 expression = self.inlined(each)
-                if any(handle in self.blocks for handle in _variables(expression)):
+                if any(handle in self.blocks for handle in variables_of(expression)):
                     found.setdefault(str(expression), (expression, counts))
         return list(found.values())
-
-
-def _handle(variable: Any) -> int:
-    return int(variable.__chandle__())
-
-
-def _variables(expression: Any) -> list[int]:
-    found: list[int] = []
-    tvm_ffi.structural_walk(expression, (tirx.Var, lambda variable: found.append(_handle(variable))))
-    return list(dict.fromkeys(found))
 
 
 def _labels(expression: Any, parts: _Parts, counts: bool) -> Any:
@@ -298,7 +281,7 @@ def _labels(expression: Any, parts: _Parts, counts: bool) -> Any:
 def _placed(place: Place, parts: _Parts) -> tuple[Any, bool]:
     """A number for each block (z, y, x), equal where the block moves the place alike (None where it does not move it), and
     whether that is all there is to say."""
-    names = _variables(place.index)
+    names = variables_of(place.index)
     named = [handle for handle in names if handle in parts.blocks]
     if not named or parts.threads.isdisjoint(names):
         return None, True  # one and the same element for all threads costs the same anywhere
@@ -323,7 +306,7 @@ def _tables(expression: Any, parts: _Parts, places: Any, sample: int = 64) -> An
 
     Where those are too many, at least ``sample`` points drawn from them decide; None if that is 0.
     """
-    others = [handle for handle in _variables(expression) if handle not in parts.blocks]
+    others = [handle for handle in variables_of(expression) if handle not in parts.blocks]
     if any(handle not in parts.ranges for handle in others):
         return None
     extents = [int(parts.ranges[handle].high - parts.ranges[handle].low) + 1 for handle in others]

@@ -24,8 +24,8 @@ from tvm.sym import Analyzer
 
 from tilelang_min.analysis.addresses import Place, accesses_in
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
-from tilelang_min.analysis.points import NotCountable, evaluate, parts_of
-from tilelang_min.ir.expressions import as_int, index, substitute
+from tilelang_min.analysis.points import NotCountable, evaluate, handle_of, parts_of, variables_of
+from tilelang_min.ir.expressions import as_int, index, loads, substitute, uses
 from tilelang_min.program import ThreadProgram
 
 LONGEST = 16
@@ -78,7 +78,7 @@ class Iterations:
                 yield from self._loops(item)
         elif isinstance(node, tirx.AttrStmt):
             if str(node.attr_key) == "thread_extent":
-                tag, handle = str(node.node.thread_tag), _handle(node.node.var)
+                tag, handle = str(node.node.thread_tag), handle_of(node.node.var)
                 if tag.startswith("blockIdx."):
                     self.blocks[handle] = "xyz".index(tag[-1])
                 else:
@@ -108,12 +108,12 @@ class Iterations:
                 (tirx.While, named.append),
                 (tirx.IfThenElse, lambda each: conditions.append(each.condition)),
                 (tirx.Select, lambda each: conditions.append(each.condition)),
-                (tirx.Bind, lambda each: named.append(each) if _names(each.value, node.loop_var) else None),
+                (tirx.Bind, lambda each: named.append(each) if uses(each.value, node.loop_var) else None),
                 (ir.Call, call),
             ],
         )
         places, data = accesses_in(self.program, node.body)
-        if named and not all(isinstance(each, tirx.Bind) and _reads(each.value) for each in named):
+        if named and not all(isinstance(each, tirx.Bind) and loads(each.value) for each in named):
             return None  # a name may stand in an index for what it was made of
         if data or (as_int(node.extent) or 1 << 30) < LEAST:
             return None
@@ -121,11 +121,11 @@ class Iterations:
             first, extent = as_int(loop.min), as_int(loop.extent)
             if first is None or extent is None:
                 return None
-            ranges[_handle(loop.loop_var)] = (first, first + max(1, extent) - 1)
-        parts = [part for condition in conditions for part in parts_of(condition) if _names(part, node.loop_var)]
-        if any(_reads(part) for part in parts):
+            ranges[handle_of(loop.loop_var)] = (first, first + max(1, extent) - 1)
+        parts = [part for condition in conditions for part in parts_of(condition) if uses(part, node.loop_var)]
+        if any(loads(part) for part in parts):
             return None
-        moving = tuple(place for place in places if _names(place.index, node.loop_var))
+        moving = tuple(place for place in places if uses(place.index, node.loop_var))
         period = self._period(node.loop_var, moving, ranges)
         if period is None:
             return None
@@ -137,7 +137,7 @@ class Iterations:
         found: list[Any] = []
         for place in places:
             tvm_ffi.structural_walk(place.index, (tirx.Var, found.append))
-        for handle, variable_ in {_handle(each): each for each in found}.items():
+        for handle, variable_ in {handle_of(each): each for each in found}.items():
             if handle in ranges:
                 low, high = ranges[handle]
                 analyzer.bind(variable_, ir.Range(low, high + 1))
@@ -188,7 +188,7 @@ class Iterations:
     def _labels(self, condition: Any, candidate: _Candidate, known: dict[int, Interval], start: int, count: int) -> Any:
         """A number for each iteration, equal where the condition is true for the same threads and inner iterations."""
         iterations = np.arange(start, start + count)
-        variable = _handle(candidate.node.loop_var)
+        variable = handle_of(candidate.node.loop_var)
         values = dict(known) | {
             handle: Interval(np.int64(a), np.int64(b)) for handle, (a, b) in candidate.ranges.items()
         }
@@ -201,7 +201,7 @@ class Iterations:
         open_ = np.flatnonzero(decided < 0)
         if not len(open_):
             return labels
-        others = [handle for handle in _variables(condition) if handle in candidate.ranges]
+        others = [handle for handle in variables_of(condition) if handle in candidate.ranges]
         extents = [candidate.ranges[handle][1] - candidate.ranges[handle][0] + 1 for handle in others]
         size = int(np.prod(extents, dtype=np.int64)) if others else 1
         if size * len(open_) > _POINTS:
@@ -217,28 +217,6 @@ class Iterations:
         labels = labels.copy()
         labels[open_] = 3 + np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
         return labels
-
-
-def _handle(variable: Any) -> int:
-    return int(variable.__chandle__())
-
-
-def _variables(expression: Any) -> list[int]:
-    found: list[int] = []
-    if isinstance(expression, ir.Expr):
-        tvm_ffi.structural_walk(expression, (tirx.Var, lambda variable: found.append(_handle(variable))))
-    return list(dict.fromkeys(found))
-
-
-def _names(expression: Any, variable: Any) -> bool:
-    return _handle(variable) in _variables(expression)
-
-
-def _reads(expression: Any) -> bool:
-    found: list[bool] = []
-    if isinstance(expression, ir.Expr):
-        tvm_ffi.structural_walk(expression, (ir.TensorLoad, lambda load: found.append(True)))
-    return bool(found)
 
 
 __all__ = ["Iterations", "Repeat"]

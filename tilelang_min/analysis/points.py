@@ -26,7 +26,7 @@ def count_points(variables: Mapping[Any, tuple[int, int]], conditions: Sequence[
 
     A condition that cannot be counted (it reads a tensor, or its group is too large) is taken to hold everywhere.
     """
-    known = {int(variable.__chandle__()): (variable, first, extent) for variable, (first, extent) in variables.items()}
+    known = {handle_of(variable): (variable, first, extent) for variable, (first, extent) in variables.items()}
     total = 1
     free = dict(known)
     for names, group in _groups(known, [part for condition in conditions for part in parts_of(condition)]):
@@ -49,7 +49,7 @@ def _groups(known: Mapping[int, Any], conditions: list[Any]) -> list[tuple[froze
     """Conditions in groups that share no variable, with the variables of each."""
     groups: list[tuple[frozenset[int], list[Any]]] = []
     for condition in conditions:
-        names = frozenset(_names(condition) & set(known))
+        names = frozenset(set(variables_of(condition)) & set(known))
         members = [condition]
         rest = []
         for other_names, others in groups:
@@ -62,11 +62,17 @@ def _groups(known: Mapping[int, Any], conditions: list[Any]) -> list[tuple[froze
     return groups
 
 
-def _names(condition: Any) -> set[int]:
-    found: set[int] = set()
-    if isinstance(condition, ir.Expr):
-        tvm_ffi.structural_walk(condition, (tirx.Var, lambda var: found.add(int(var.__chandle__()))))
-    return found
+def handle_of(variable: Any) -> int:
+    """The number that stands for a variable wherever values are given by variable."""
+    return int(variable.__chandle__())
+
+
+def variables_of(expression: Any) -> list[int]:
+    """The variables that an expression names (:func:`handle_of`), each once."""
+    found: list[int] = []
+    if isinstance(expression, ir.Expr):
+        tvm_ffi.structural_walk(expression, (tirx.Var, lambda variable: found.append(handle_of(variable))))
+    return list(dict.fromkeys(found))
 
 
 def _count_group(variables: list[tuple[Any, int, int]], conditions: list[Any]) -> int:
@@ -79,7 +85,7 @@ def _count_group(variables: list[tuple[Any, int, int]], conditions: list[Any]) -
     for axis, (variable, first, extent) in enumerate(variables):
         shape = [1] * len(variables)
         shape[axis] = extent
-        values[int(variable.__chandle__())] = np.arange(first, first + extent).reshape(shape)
+        values[handle_of(variable)] = np.arange(first, first + extent).reshape(shape)
     holds = np.ones([extent for _, _, extent in variables], bool)
     for condition in conditions:
         try:
@@ -117,7 +123,7 @@ def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
     if isinstance(expression, tirx.IntImm):
         return int(expression.value)
     if isinstance(expression, tirx.Var):
-        handle = int(expression.__chandle__())
+        handle = handle_of(expression)
         if handle in values:
             return values[handle]
         raise NotCountable
@@ -129,4 +135,4 @@ def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
     raise NotCountable
 
 
-__all__ = ["NotCountable", "count_points", "evaluate", "parts_of"]
+__all__ = ["NotCountable", "count_points", "evaluate", "handle_of", "parts_of", "variables_of"]

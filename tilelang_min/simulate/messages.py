@@ -6,6 +6,12 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import SourceLocation, ThreadProgram
 
 
+def label_of(program: ThreadProgram, operation: int) -> str:
+    """A tile operation as shown in messages."""
+    found = next((o for o in program.operations if o.id == operation), None)
+    return f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
+
+
 class Messages:
     """What speaks of the operations of ``program``: a machine, a cluster."""
 
@@ -16,13 +22,12 @@ class Messages:
         return next((o.location for o in self.program.operations if o.id == operation), None)
 
     def label(self, operation: int) -> str:
-        """A tile operation as shown in messages."""
-        found = next((o for o in self.program.operations if o.id == operation), None)
-        return f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
+        """See :func:`label_of`."""
+        return label_of(self.program, operation)
 
     def error(self, message: str, operation: int, remedy: str | None = None) -> SimulationError:
         """An error at the source line of an operation."""
         return SimulationError(message, location=self.location(operation), remedy=remedy)
 
 
-__all__ = ["Messages"]
+__all__ = ["Messages", "label_of"]

@@ -21,6 +21,7 @@ from tilelang_min.simulate.counting import (
     shared_rule,
 )
 from tilelang_min.simulate.machine import Machine
+from tilelang_min.simulate.messages import label_of
 from tilelang_min.simulate.placement import Placement, Tile
 from tilelang_min.simulate.result import AccessCount, merge_counts
 from tilelang_min.simulate.sites import Site
@@ -106,10 +107,7 @@ class RecordedAccess:
         """``128-bit load in T.gemm(...) (line 41)``."""
         operation, _, kind, width, _ = self.key
         what = kind if kind in MATRIX_KINDS else f"{width * 8}-bit {kind.replace('_bypass', '').replace('_', '.')}"
-        found = next((o for o in program.operations if o.id == operation), None)
-        return f"{what} in " + (
-            f"operation {operation}" if found is None else f"{found.label} (line {found.location.line})"
-        )
+        return f"{what} in {label_of(program, operation)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

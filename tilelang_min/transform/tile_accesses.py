@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_min.analysis.points import NotCountable, evaluate
+from tilelang_min.analysis.points import NotCountable, evaluate, handle_of
 from tilelang_min.ir.expressions import as_int, divides, index, loads
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Expr, Fill, Gemm, Loop, Parallel, Statement, TileProgram, walk
@@ -173,7 +173,7 @@ def _points(program: TileProgram, nest: Nest, layout: FragmentLayout, threads: A
     used = iter([np.stack([np.broadcast_to(place[axis], threads.shape) for place in positions]) for axis in axes])
     values = _first_values(program)
     for place, variable in enumerate(nest.variables):
-        values[_handle(variable)] = next(used) if place in wide(nest.extents) else 0
+        values[handle_of(variable)] = next(used) if place in wide(nest.extents) else 0
     return values
 
 
@@ -230,16 +230,12 @@ def _by_warp(values: Any, threads: Any, target: Target) -> Any:
 
 def _first_values(program: TileProgram) -> dict[int, Any]:
     """Block indices 0, loop variables at their start."""
-    values: dict[int, Expr] = {_handle(variable): 0 for variable in program.block_variables}
+    values: dict[int, Expr] = {handle_of(variable): 0 for variable in program.block_variables}
     for statement in walk(program.body):
         if isinstance(statement, Loop):
             start = as_int(statement.start)
-            values[_handle(statement.variable)] = 0 if start is None else start
+            values[handle_of(statement.variable)] = 0 if start is None else start
     return values
-
-
-def _handle(variable: Any) -> int:
-    return int(variable.__chandle__())
 
 
 __all__ = ["TileAccess", "accesses_of_gemm", "accesses_of_nest"]
