@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tileprof.collect.csv_rows import Table, number, whole
+from tileprof.collect.csv_rows import Table, whole
 from tileprof.collect.profile import ForeignLaunch
 from tileprof.collect.scrub import kernel_name
 from tileprof.metrics import amd as amd_metrics
@@ -209,8 +209,3 @@ def _static(dispatch: Dispatch, grid: Triple | None, tool: Provenance, index: in
     )
     rows = (make(name, None if value is None else float(value), source, launch=index) for name, value, source in values)
     return [row for row in rows if row is not None]
-
-
-def counter(text: str | None) -> float | None:
-    """The value of a counter, or None where there is none: absent must not become 0."""
-    return number(text)

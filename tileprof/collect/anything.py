@@ -5,7 +5,6 @@ What cannot be read is an error that says what the file looks like and what to d
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from tileprof.collect import (
 )
 from tileprof.collect.profile import ForeignProfile
 from tileprof.collect.sqlite_file import MAGIC, Database
+from tileprof.collect.text_file import decode, nothing_in, read_json, read_text
 from tileprof.errors import ProfileFormatError
 
 _NCU_MAGIC = b"NVR\x00"
@@ -110,7 +110,7 @@ def _is_rocprofv3_table(file: Path) -> bool:
     if file.suffix.lower() != ".csv":
         return False
     with file.open("rb") as stream:
-        head = csv_rows.decode(stream.read(1 << 16))
+        head = decode(stream.read(1 << 16))
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
         return False
@@ -140,9 +140,7 @@ def _file(path: Path) -> ForeignProfile:
     with path.open("rb") as stream:
         head = stream.read(1 << 16)
     if not head.strip():
-        raise ProfileFormatError(
-            f"{path} is empty", remedy="the profiler wrote nothing: its own output says why, or it was ended too early"
-        )
+        raise nothing_in(path)
     if _is_ncu_report(path, head):
         return ncu_foreign.read(path)
     if head.startswith(MAGIC):
@@ -157,7 +155,7 @@ def _file(path: Path) -> ForeignProfile:
         raise ProfileFormatError(
             f"{path} is a binary file of a form that is not known", remedy=f"these can be read: {_KNOWN}"
         )
-    text = csv_rows.decode(head).lstrip()
+    text = decode(head).lstrip()
     return _json(path) if text[:1] in ("{", "[") else _text(path)
 
 
@@ -186,12 +184,7 @@ def _json(path: Path) -> ForeignProfile:
             f"{path} has {size >> 20} MiB of JSON",
             remedy="collect rocpd instead, which is read row by row: --output-format rocpd",
         )
-    try:
-        record: Any = json.loads(csv_rows.read_text(path))
-    except ValueError as error:
-        raise ProfileFormatError(
-            f"{path} is no whole JSON file: {error}", remedy="the profiler was ended while it wrote; collect it again"
-        ) from None
+    record = read_json(path)
     readers: tuple[tuple[Callable[[Any], bool], Callable[[Any, Path], ForeignProfile]], ...] = (
         (hatchet_file.is_hatchet, hatchet_file.parse),
         (att_file.is_code, att_file.parse),
@@ -212,7 +205,7 @@ def _json(path: Path) -> ForeignProfile:
 
 
 def _text(path: Path) -> ForeignProfile:
-    text = csv_rows.read_text(path)
+    text = read_text(path)
     if ncu_csv.looks_like(text):
         return ncu_csv.read(path)
     if nsys_file.is_stats(text):

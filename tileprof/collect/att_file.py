@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tileprof.collect.csv_rows import read_text
 from tileprof.collect.pc_samples import place
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile, SourceValue
 from tileprof.collect.scrub import kernel_name
+from tileprof.collect.text_file import read_json
 from tileprof.errors import ProfileFormatError
 from tileprof.metrics import make
 from tileprof.store.records import Metric, Provenance
@@ -31,11 +30,7 @@ def is_code(record: Any) -> bool:
 def read(path: Path) -> ForeignProfile:
     """The file ``path``, which may be a folder that holds it.  Raises :class:`ProfileFormatError`."""
     file = path / NAME if path.is_dir() else path
-    try:
-        record = json.loads(read_text(file))
-    except ValueError as error:
-        raise ProfileFormatError(f"{file} is no whole JSON file: {error}") from None
-    return parse(record, file)
+    return parse(read_json(file), file)
 
 
 def parse(record: Any, path: Path) -> ForeignProfile:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tileprof.collect.scrub import plain
+from tileprof.collect.text_file import read_text
 from tileprof.errors import ProfileFormatError
 
 csv.field_size_limit(1 << 24)
@@ -29,26 +30,6 @@ class Table:
     def has(self, *names: str) -> bool:
         """Whether all these columns (any case) are there."""
         return all(name.lower() in self.header for name in names)
-
-
-def decode(data: bytes) -> str:
-    """Text of a file: UTF-8 with or without byte order mark, UTF-16 with one; other bytes are replaced."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", errors="replace")
-    return data.decode("utf-8-sig", errors="replace")
-
-
-def read_text(path: Path) -> str:
-    """The text of a file.  Raises :class:`ProfileFormatError` where there is none, or nothing in it."""
-    try:
-        text = decode(path.read_bytes())
-    except OSError as error:
-        raise ProfileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    if not text.strip():
-        raise ProfileFormatError(
-            f"{path} is empty", remedy="the profiler wrote nothing: its own output says why, or it was ended too early"
-        )
-    return text
 
 
 def split_line(line: str) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tileprof.collect.csv_rows import read_text
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile, SourceValue
 from tileprof.collect.scrub import kernel_name, path
 from tileprof.errors import MeasurementInvalid, ProfileFormatError
@@ -20,8 +18,6 @@ _INTERNAL = re.compile(r"^__proton_")
 _PLACE = re.compile(r"^(.*):([^:@]+)@(\d+)$")  # file:function@line
 _FLOPS = re.compile(r"^flops(\d*)$")
 _FLOP_TYPES = {"8": "float8_e4m3", "16": "float16", "32": "float32", "64": "float64"}
-
-
 _KEYS = {"frame", "metrics", "children"}
 
 
@@ -30,19 +26,10 @@ def is_hatchet(record: Any) -> bool:
     return isinstance(record, list) and bool(record) and isinstance(record[0], dict) and set(record[0]) >= _KEYS
 
 
-def read(file: Path) -> ForeignProfile:
-    """The profile in ``file``.  Raises :class:`ProfileFormatError` for damage, :class:`MeasurementInvalid` without a kernel."""
-    try:
-        record = json.loads(read_text(file))
-    except ValueError as error:
-        raise ProfileFormatError(
-            f"{file} is no whole JSON file: {error}", remedy="call proton.finalize() before the program ends"
-        ) from None
-    return parse(record, file)
-
-
 def parse(record: Any, file: Path) -> ForeignProfile:
-    """The same of a file that has been read."""
+    """The profile in a tree that was read from ``file``.  Raises :class:`ProfileFormatError` for another form,
+    :class:`MeasurementInvalid` without a kernel.
+    """
     if not is_hatchet(record):
         raise ProfileFormatError(f"{file} is no tree of Proton")
     devices: Mapping[str, Mapping[str, Any]] = record[1] if len(record) > 1 and isinstance(record[1], dict) else {}

@@ -14,6 +14,7 @@ from tileprof.collect import csv_rows
 from tileprof.collect.csv_rows import Table, number, whole
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile, SourceValue
 from tileprof.collect.scrub import kernel_name
+from tileprof.collect.text_file import read_text
 from tileprof.errors import MeasurementInvalid, ProfileFormatError
 from tileprof.metrics import make, nvidia
 from tileprof.store.records import Ceiling, Metric, Provenance
@@ -44,7 +45,7 @@ def read(path: Path) -> ForeignProfile:
 
     Raises :class:`MeasurementInvalid` where ncu says that it profiled nothing, :class:`ProfileFormatError` for other damage.
     """
-    text = csv_rows.read_text(path)
+    text = read_text(path)
     if re.search(r'^"Kernel Name",', text, re.MULTILINE) and not re.search(r'^"ID",', text, re.MULTILINE):
         return _source_page(text, path)
     try:
@@ -144,7 +145,7 @@ def _raw(table: Table, spelled: Mapping[str, str]) -> tuple[list[ForeignLaunch],
 
 def _launch(row: Mapping[str, str], values: Mapping[str, float], index: int) -> ForeignLaunch:
     capability = re.fullmatch(r"(\d+)\.(\d+)", row.get("cc", "").strip())
-    arch = f"sm_{capability[1]}{capability[2]}" if capability else ""
+    arch = nvidia.arch_of((int(capability[1]), int(capability[2])) if capability else None)
     passes = values.get("profiler__replayer_passes")
     detail = "Nsight Compute" + (f", {passes:.0f} passes" if passes else "")
     provenance = Provenance("measured", TOOL, "", detail)

@@ -18,6 +18,7 @@ from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfil
 from tileprof.collect.ranges import RangeIndex
 from tileprof.collect.scrub import kernel_name, path
 from tileprof.collect.sqlite_file import Database
+from tileprof.collect.text_file import read_text
 from tileprof.errors import MeasurementInvalid, ProfileFormatError
 from tileprof.metrics import make
 from tileprof.store.records import Ceiling, Metric, Provenance
@@ -241,7 +242,7 @@ def is_stats(text: str) -> bool:
 
 def read_stats(file: Path) -> ForeignProfile:
     """The tables of kernels in what ``nsys stats`` printed: single launches where there is a trace, else sums by kernel."""
-    text = csv_rows.read_text(file)
+    text = read_text(file)
     tables = [csv_rows.parse(part, file) for part in _tables(text)]
     traces = [table for table in tables if table.has(*TRACE)]
     sums = [table for table in tables if table.has(*SUMMARY)]

@@ -15,6 +15,7 @@ from tileprof.collect.csv_rows import Table, number, whole
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile
 from tileprof.collect.rocprofv3_log import missing_counters
 from tileprof.collect.scrub import kernel_name
+from tileprof.collect.text_file import read_text
 from tileprof.errors import ProfileFormatError
 from tileprof.metrics.amd_blocks import ACCUMULATE
 from tileprof.store.records import Ceiling, Provenance
@@ -64,7 +65,7 @@ def read(folder: Path) -> ForeignProfile:
             passes.append(_level(found[1], path, notes, channels))
     log = folder / "log.txt"
     if log.is_file():
-        absent = missing_counters(csv_rows.read_text(log))
+        absent = missing_counters(read_text(log))
         if absent:
             notes.append(f"counters that this GPU does not have: {', '.join(absent)}")
     if not agent.max_clock_hz:
@@ -88,7 +89,7 @@ _Row = tuple[Mapping[str, str], dict[str, float]]
 def _rows(path: Path, notes: list[str], channels: int | None) -> list[_Row]:
     """Rows of a table with their counters."""
     try:
-        text = csv_rows.read_text(path)
+        text = read_text(path)
         table = csv_rows.parse(text, path)
     except ProfileFormatError as error:
         notes.append(f"{path.name}: {error.message.partition(' ')[2]}")
@@ -162,9 +163,7 @@ def _machine(folder: Path) -> tuple[Agent, str]:
     log = folder / "log.txt"
     found = None
     if log.is_file() and log.stat().st_size:
-        found = re.search(
-            r"(?:Omniperf|rocprof\w*-compute) version: (\S+)", csv_rows.read_text(log)[:4000], re.IGNORECASE
-        )
+        found = re.search(r"(?:Omniperf|rocprof\w*-compute) version: (\S+)", read_text(log)[:4000], re.IGNORECASE)
     return agent, found[1] if found else ""
 
 

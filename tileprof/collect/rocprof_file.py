@@ -1,4 +1,4 @@
-"""rocprof v1 and v2: wide tables with a column a counter, v1's database, v2's text on the terminal."""
+"""rocprof v1 and v2: wide tables with a column a v1's database, v2's text on the terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tileprof.collect import csv_rows
-from tileprof.collect.amd import Agent, Dispatch, counter, launch_of
-from tileprof.collect.csv_rows import Table, whole
+from tileprof.collect import csv_rows, text_file
+from tileprof.collect.amd import Agent, Dispatch, launch_of
+from tileprof.collect.csv_rows import Table, number, whole
 from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfile, Range
 from tileprof.collect.scrub import plain
 from tileprof.collect.sqlite_file import Database
@@ -73,7 +73,7 @@ def counters_of(row: Mapping[str, str], names: Mapping[str, str], channels: int 
     for column, text in row.items():
         if _LEFT_OVER.match(column):
             continue
-        value = counter(text)
+        value = number(text)
         if value is None:
             continue
         name = names.get(column, column)
@@ -110,7 +110,7 @@ def dispatch_of(row: Mapping[str, str], agent: Agent, passes: Sequence[Mapping[s
 
 def _time(text: str | None) -> float | None:
     """A time in nanoseconds; fractions occur where a tool took the mean of several passes."""
-    return whole(text) if re.fullmatch(r"\d+", (text or "").strip()) else counter(text)
+    return whole(text) if re.fullmatch(r"\d+", (text or "").strip()) else number(text)
 
 
 def spelled(text: str) -> dict[str, str]:
@@ -121,7 +121,7 @@ def spelled(text: str) -> dict[str, str]:
 
 def read_table(path: Path, table: Table) -> ForeignProfile:
     """A wide table: results.csv of v1, or of v2's file plugin."""
-    names = spelled(csv_rows.read_text(path))
+    names = spelled(text_file.read_text(path))
     tool = version_of(table.header)
     launches = _launches(table.rows, names, tool)
     notes = [f"{table.dropped} damaged rows were left out"] if table.dropped else []

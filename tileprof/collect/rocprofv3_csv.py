@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tileprof.collect import csv_rows
-from tileprof.collect.amd import Agents, Dispatch, Triple, agents_from_table, counter, launch_of
+from tileprof.collect.amd import Agents, Dispatch, Triple, agents_from_table, launch_of
 from tileprof.collect.csv_rows import Table, number, whole
 from tileprof.collect.pc_samples import Sample, source_values
 from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfile, Range
@@ -198,7 +198,7 @@ class _Reader:
         for row in table.rows:
             key = (row.get("process_id", ""), row.get("dispatch_id", ""))
             values = found.setdefault(key, (row, {}))[1]
-            value = counter(row["counter_value"])
+            value = number(row["counter_value"])
             if value is None:
                 self.notes.append(f"{row['counter_name']}: some values are no numbers and were left out")
             elif row["counter_name"] in values:

@@ -5,7 +5,6 @@ Metadata of the node, the command line and its configuration are in the file too
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.collect.amd import Agent, Agents, Dispatch, Triple, agent_from, launch_of
-from tileprof.collect.csv_rows import read_text
 from tileprof.collect.pc_samples import Sample, source_values
 from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfile, Range
 from tileprof.collect.ranges import RangeIndex
@@ -25,19 +23,8 @@ KEY = "rocprofiler-sdk-tool"
 _GPU = 2
 
 
-def read(path: Path) -> ForeignProfile:
-    """The profile in a JSON file.  Raises :class:`ProfileFormatError` where it is cut, or another tool's."""
-    try:
-        record = json.loads(read_text(path))
-    except ValueError as error:
-        raise ProfileFormatError(
-            f"{path} is no whole JSON file: {error}", remedy="the profiler was ended while it wrote; run it again"
-        ) from None
-    return parse(record, path)
-
-
 def parse(record: Any, path: Path) -> ForeignProfile:
-    """The same of a file that has been read."""
+    """The profile in what was read from ``path``.  Raises :class:`ProfileFormatError` for another tool's, or another form."""
     if not isinstance(record, dict) or not isinstance(record.get(KEY), list):
         raise ProfileFormatError(f"{path} is no result of rocprofv3: it has no '{KEY}'")
     launches: list[ForeignLaunch] = []

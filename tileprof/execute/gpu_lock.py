@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from tileprof.errors import MeasurementInvalid
+from tileprof.launcher.telemetry import first_visible
 
 POLL_S = 0.2
 LONGEST_WAIT_S = 6 * 3600.0
@@ -33,9 +34,8 @@ def first_device(vendor: str, environment: Mapping[str, str] | None = None) -> s
 
     It is the first that the vendor's environment variable leaves visible.
     """
-    environment = os.environ if environment is None else environment
     variable = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}.get(vendor, "")
-    chosen = environment.get(variable, "").split(",")[0].strip() or "0"
+    chosen = first_visible(variable, environment)
     if vendor == "nvidia" and chosen.isdigit():
         chosen = _nvidia_uuids().get(int(chosen), chosen)
     return re.sub(r"[^A-Za-z0-9.-]", "_", f"{vendor}-{chosen}")

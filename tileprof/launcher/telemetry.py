@@ -10,7 +10,7 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,12 +26,18 @@ REASONS = {
 """Reasons for lower clocks (NVML API, nvmlClocksEventReasons) that are not the user's own settings or an idle GPU."""
 
 
+def first_visible(variable: str, environment: Mapping[str, str] | None = None) -> str:
+    """Number or UUID of the first GPU that a vendor's environment variable leaves visible: what launches use."""
+    environment = os.environ if environment is None else environment
+    return environment.get(variable, "").split(",")[0].strip() or "0"
+
+
 def open_nvml() -> tuple[Any, Any] | None:
     """NVML's Python module, started, and a handle of the first GPU that CUDA sees; None where there is none."""
     try:
         nvml = importlib.import_module("pynvml")
         nvml.nvmlInit()
-        chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+        chosen = first_visible("CUDA_VISIBLE_DEVICES")
         if chosen.isdigit():
             return nvml, nvml.nvmlDeviceGetHandleByIndex(int(chosen))
         return nvml, nvml.nvmlDeviceGetHandleByUUID(chosen)
