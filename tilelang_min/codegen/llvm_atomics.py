@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from tilelang_min.codegen.llvm_types import TYPE_BYTES
 from tilelang_min.program.atomics import PREFIX, AtomicCall
 
 _DECLARATION = re.compile(rf"^declare [^\n]*@(?P<name>{PREFIX}\w+)\((?P<arguments>[^\n]*)\)[^\n]*\n", re.MULTILINE)
@@ -22,7 +23,6 @@ _TYPES = {
     "float16": "half",
     "bfloat16": "bfloat",
 }
-_BYTES = {"i32": 4, "i64": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}
 _SCOPES = {"shared": ' syncscope("workgroup")', "global": ' syncscope("agent")'}
 
 
@@ -54,7 +54,7 @@ def _definition(declaration: re.Match[str], memory: int | None) -> str:
         lines.append(f"  %a = insertelement {kind} poison, {element} {held[0]}, i32 0")
         lines.append(f"  %b = insertelement {kind} %a, {element} {held[1]}, i32 1")
         value = "%b"
-    size = _BYTES[element] * call.lanes
+    size = TYPE_BYTES[element] * call.lanes
     scope = "" if memory is None else _SCOPES[call.space]
     tail = ""
     if memory is not None and call.space == "global":

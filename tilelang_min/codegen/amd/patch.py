@@ -26,6 +26,7 @@ from collections.abc import Iterable
 
 from tilelang_min.codegen import llvm_float64, storage
 from tilelang_min.codegen.amd import matrix_helpers
+from tilelang_min.codegen.llvm_types import TYPE_BYTES
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import OPERATION_MARKER, SharedBuffer, ThreadProgram, atomics
 
@@ -55,7 +56,6 @@ _FLAGS = re.compile(r"^!llvm\.module\.flags = !\{(?P<flags>[^}\n]*)\}$", re.M)
 _TVM_FLAG = re.compile(r'^!(?P<number>\d+) = !\{i32 \d+, !"tvm_target"[^\n]*\n', re.M)
 _NODE = re.compile(r"^!(\d+) = ", re.M)
 _DECLARED = re.compile(r"^declare [^\n]*@(?P<name>[\w.]+)\(", re.M)
-_TYPE_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 _FENCED_BARRIER = """\
   fence syncscope("workgroup") release
@@ -161,7 +161,7 @@ def _shared_tiles(text: str, tiles: tuple[SharedBuffer, ...], number: int) -> st
     TVM prints one variable for each allocation, in program order, aligned to 16 bytes; LLVM would order them by size.
     """
     variables = list(_LDS.finditer(text))
-    sizes = [int(m["count"]) * _TYPE_BYTES.get(m["type"], 0) for m in variables]
+    sizes = [int(m["count"]) * TYPE_BYTES.get(m["type"], 0) for m in variables]
     if sizes != [tile.bytes for tile in tiles] or text.count("addrspace(3) global") != len(tiles):
         raise _unexpected(f"LDS variables of {sizes} bytes for tiles of {[tile.bytes for tile in tiles]}")
     nodes = []

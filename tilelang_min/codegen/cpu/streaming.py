@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tilelang_min.codegen.llvm_types import TYPE_BYTES
+
 PREFIX = "__tl_stream_"
 """Begin of the names of the internal functions; they end in lanes and type, as in ``__tl_stream_16xfloat``."""
 
 _FENCE = "llvm.x86.sse.sfence"
-_BYTES = {"half": 2, "bfloat": 2, "float": 4, "double": 8}
 
 
 def stream_large_results(text: str, symbol: str, names: Sequence[str]) -> str:
@@ -32,7 +33,7 @@ def stream_large_results(text: str, symbol: str, names: Sequence[str]) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         indent, lanes, element, value, place = match[1], int(match[2]), match[3], match[4], match[5]
-        size = lanes * (_BYTES.get(element) or int(element[1:]) // 8)
+        size = lanes * TYPE_BYTES[element]
         if place not in places or size < 16 or size % 16:
             return match[0]
         name = f"{PREFIX}{lanes}x{element}"
@@ -40,7 +41,7 @@ def stream_large_results(text: str, symbol: str, names: Sequence[str]) -> str:
         return f"{indent}call void @{name}(ptr {place}, <{lanes} x {element}> {value})"
 
     store = re.compile(
-        r"^(\s+)store <(\d+) x (half|bfloat|float|double|i\d+)> (%[\w.]+|splat \([^)]*\)|\w+), ptr (%[\w.]+), align \d+.*$",
+        rf"^(\s+)store <(\d+) x ({'|'.join(TYPE_BYTES)})> (%[\w.]+|splat \([^)]*\)|\w+), ptr (%[\w.]+), align \d+.*$",
         re.MULTILINE,
     )
     start = text.index(f"@{symbol}(")
@@ -56,7 +57,7 @@ def stream_large_results(text: str, symbol: str, names: Sequence[str]) -> str:
 def _definition(name: str, lanes: int, element: str) -> str:
     """The function that stores one vector: in whole lines, in pieces of 16 bytes, or ordinarily, as its address allows."""
     kind = f"<{lanes} x {element}>"
-    size = lanes * (_BYTES.get(element) or int(element[1:]) // 8)
+    size = lanes * TYPE_BYTES[element]
     return f"""define internal void @{name}(ptr %p, {kind} %v) alwaysinline nounwind {{
 entry:
   %a = ptrtoint ptr %p to i64
