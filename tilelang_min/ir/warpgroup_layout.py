@@ -51,13 +51,20 @@ class WarpgroupLayout:
         """Number of a register: instructions in row-major order, each with its items in order."""
         return (tile_row * self.tiles[1] + tile_column) * self.items + item
 
+    def start(self, group: Any) -> tuple[Any, Any]:
+        """First row and column of a warp group."""
+        rows, columns = self.groups_of_warps
+        return (
+            group // columns * (self.tiles[0] * _ROWS) if rows > 1 else 0,
+            group % columns * (self.tiles[1] * self.columns) if columns > 1 else 0,
+        )
+
     def position(self, thread: Any, register: int) -> tuple[Any, Any]:
         """(row, column) in the fragment."""
         group, warp, lane = thread // _GROUP, thread // _WARP % 4, thread % _WARP
         tile, item = divmod(register, self.items)
         tile_row, tile_column = divmod(tile, self.tiles[1])
-        row = group // self.groups_of_warps[1] * (self.tiles[0] * _ROWS) if self.groups_of_warps[0] > 1 else 0
-        column = group % self.groups_of_warps[1] * (self.tiles[1] * self.columns) if self.groups_of_warps[1] > 1 else 0
+        row, column = self.start(group)
         return (
             row + warp * 16 + lane // 4 + (tile_row * _ROWS + item // 2 % 2 * 8),
             column + lane % 4 * 2 + (tile_column * self.columns + item // 4 * 8 + item % 2),

@@ -49,10 +49,7 @@ def lower_wgmma(context: Context, gemm: Gemm, plan: GemmPlan, *, wait: bool = Tr
     layout, product = plan.layout, plan.instruction
     assert isinstance(layout, WarpgroupLayout)
     assert isinstance(product, WarpgroupProduct)
-    group = context.thread // GROUP_THREADS
-    rows_of_groups, columns_of_groups = layout.groups_of_warps
-    row = group // columns_of_groups * (layout.tiles[0] * ROWS) if rows_of_groups > 1 else 0
-    column = group % columns_of_groups * (layout.tiles[1] * layout.columns) if columns_of_groups > 1 else 0
+    row, column = layout.start(context.thread // GROUP_THREADS)
     words = _words(context, gemm, plan) if plan.a_registers is not None else None
     a = None if words is not None else _Operand(context, gemm.a, gemm.a_stage, not gemm.transpose_a, row)
     b = _Operand(context, gemm.b, gemm.b_stage, gemm.transpose_b, column)

@@ -86,16 +86,14 @@ def _chunk(
     _write(context, copy, layout, plan, place, first_row)
     context.emit(tirx.Evaluate(ptx["fence.proxy.async.shared::cta"]()))
     _meet(context)
-    rows, columns = layout.groups_of_warps
-    row = group // columns * (layout.tiles[0] * ROWS) + tile_row * ROWS if rows > 1 else tile_row * ROWS
-    column = panel * plan.columns
-    if columns > 1:
-        column = group % columns * (layout.tiles[1] * layout.columns) + column
+    row, column = layout.start(group)
     tensor, region = copy.target.buffer, copy.target
     wide = [axis for axis, extent in enumerate(region.extents) if extent != 1]
     box = [1] * len(tensor.shape)
     offsets = list(region.offsets)
-    for axis, extent, offset in zip(wide, (ROWS, plan.columns), (row, column), strict=True):
+    for axis, extent, offset in zip(
+        wide, (ROWS, plan.columns), (row + tile_row * ROWS, column + panel * plan.columns), strict=True
+    ):
         box[axis], offsets[axis] = extent, offsets[axis] + offset
     variable = maps.variable(tensor, tuple(box), context.layout_of(plan.tile).swizzle_bytes)
 
