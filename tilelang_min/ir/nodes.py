@@ -7,7 +7,7 @@ variables are TVM variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -242,6 +242,13 @@ class TileProgram:
             if buffer.var.same_as(var):
                 return buffer
         raise KeyError(str(var))
+
+    def unused(self, name: str, others: Iterable[Buffer] = ()) -> str:
+        """A name like ``name`` that no tile or tensor has, nor one of ``others``."""
+        taken = {item.name for item in (*self.parameters, *self.buffers, *others)}
+        while name in taken:
+            name += "_"
+        return name
 
 
 def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:

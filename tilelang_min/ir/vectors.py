@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,8 +109,13 @@ def ranges(program: TileProgram) -> Any:
 
 def flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     """Row-major element number of ``indices`` (one stage)."""
+    return row_major(indices, buffer.shape)
+
+
+def row_major(indices: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
+    """Number of the element at ``indices`` of a box; works on integers, NumPy arrays and TVM expressions alike."""
     total: Expr = 0
-    for item, extent in zip(indices, buffer.shape, strict=True):
+    for item, extent in zip(indices, extents, strict=True):
         total = total * extent + item
     return total
 

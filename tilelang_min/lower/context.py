@@ -18,6 +18,7 @@ from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, Region, TileProgram, walk
 from tilelang_min.ir.shared_layout import TILE_ALIGNMENT, SharedLayout, placed
 from tilelang_min.ir.sizes import shape_of, text_of
+from tilelang_min.ir.vectors import flat, row_major
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.program.metadata import Extent
@@ -295,13 +296,9 @@ class Context:
         """Element number of ``indices`` in the flat storage of ``buffer``, at ``stage`` (raw, taken modulo the stages)."""
         layout = self.layout_of(buffer) if buffer.scope == "shared" else None
         if layout is None or layout.is_plain:
-            total: Expr = 0
-            for item, extent in zip(indices, buffer.shape, strict=True):
-                total = total * extent + item
+            total = flat(buffer, indices)
         else:
-            row: Expr = 0
-            for item, extent in zip(indices[:-1], buffer.shape[:-1], strict=True):
-                row = row * extent + item
+            row = row_major(indices[:-1], buffer.shape[:-1])
             # Simplified before the exchange of units, through which the analyzer does not look.
             total = layout.element(self.simplify(row), self.simplify(indices[-1]))
         stages = self.program.stages.get(buffer.name, 1)

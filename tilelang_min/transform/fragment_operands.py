@@ -151,15 +151,11 @@ def _take(layouts: Layouts, gemm: Gemm, side: str) -> bool:
 
 
 def _through_tiles(program: TileProgram, elsewhere: list[tuple[Gemm, str]], notes: dict[int, str]) -> TileProgram:
-    names = {buffer.name for buffer in (*program.buffers, *program.parameters)}
     tiles: dict[str, Buffer] = {}
 
     def tile(fragment: Buffer) -> Buffer:
         if fragment.name not in tiles:
-            name = f"{fragment.name}_tile"
-            while name in names:
-                name += "_"
-            names.add(name)
+            name = program.unused(f"{fragment.name}_tile", tiles.values())
             tiles[fragment.name] = dataclasses.replace(
                 fragment, name=name, scope="shared", var=_variable(fragment, name)
             )

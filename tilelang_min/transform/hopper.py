@@ -104,12 +104,12 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
     """
     bx, by, _ = program.block_variables
     units = target.devices[0].units
-    loads = [item for loop in loops for item in loop.body if isinstance(item, Copy)]
-    moved = {id(copy): prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype) for copy in loads}
+    copies = [item for loop in loops for item in loop.body if isinstance(item, Copy)]
+    moved = {id(copy): prod(copy.source.extents) * dtype_bytes(copy.source.buffer.dtype) for copy in copies}
 
     def shared(variable: Any) -> int:
         """Bytes that blocks which differ in ``variable`` alone have in common."""
-        return sum(moved[id(copy)] for copy in loads if not any(uses(item, variable) for item in copy.source.offsets))
+        return sum(moved[id(copy)] for copy in copies if not any(uses(item, variable) for item in copy.source.offsets))
 
     # Along a column of the grid blocks share what does not depend on the row, and the other way round.
     in_column, in_row = shared(by), shared(bx)
@@ -129,7 +129,7 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
         )
         size = min(sizes, key=lambda count, a=apart, b=together: count * a + -(-units // count) * b)  # type: ignore[misc]
         choices.append((pairs, together, max(2, size), order))
-    best = max(choices[:2], key=lambda choice: choice[:2])
+    best = max(choices, key=lambda choice: choice[:2])
     if program.panel is not None:
         best = next(choice for choice in choices if choice[3] == program.panel[1])
         best = (best[0] and program.panel[0] % 2 == 0, best[1], *program.panel)

@@ -172,7 +172,7 @@ class _Expansion:
             for item in rest
         )
         arrivals = self.arrivals(ahead, rest) if not late else (Arrival(tuple(ahead), frozenset()),)
-        name, size = self.unused("ring_barriers"), 2 * count * len(arrivals)
+        name, size = self.program.unused("ring_barriers", self.registers), 2 * count * len(arrivals)
         variable = tirx.decl_buffer((size,), "uint64", name)
         barriers = Barriers(name, (size,), "int64", "shared", ahead[0].target.buffer.location, variable)
         self.registers.append(barriers)
@@ -238,17 +238,10 @@ class _Expansion:
     def held(self, copy: Copy) -> Region:
         """Registers for the tile that a copy brings."""
         tile, shape = copy.target.buffer, copy.target.tile_extents or (1,)
-        name = self.unused(f"{tile.name}_ahead")
+        name = self.program.unused(f"{tile.name}_ahead", self.registers)
         made = Buffer(name, shape, tile.dtype, "fragment", tile.location, tirx.decl_buffer(shape, tile.tvm_dtype, name))
         self.registers.append(made)
         return Region(made, (0,) * len(shape), shape)
-
-    def unused(self, name: str) -> str:
-        """A name that no buffer has."""
-        taken = {item.name for item in (*self.program.parameters, *self.program.buffers, *self.registers)}
-        while name in taken:
-            name += "_"
-        return name
 
 
 def _source(loop: Loop, copy: Copy, iteration: Expr) -> Region:

@@ -20,7 +20,7 @@ from tilelang_min.ir.nodes import Buffer, Copy, Expr, Fill, Gemm, Loop, Parallel
 from tilelang_min.ir.operand_reads import Whole, operand_reads
 from tilelang_min.ir.plans import GemmPlan
 from tilelang_min.ir.replicated import wide
-from tilelang_min.ir.vectors import Access, Nest, nest_of
+from tilelang_min.ir.vectors import Access, Nest, nest_of, row_major
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 
@@ -208,20 +208,14 @@ def _inside(tile: Buffer, place: list[Any]) -> Any:
 
 
 def _flat(buffer: Buffer, indices: list[Any]) -> Any:
-    total: Any = indices[0]
-    for item, extent in zip(indices[1:], buffer.shape[1:], strict=True):
-        known = as_int(extent)
-        if known is None:  # a runtime dimension
-            raise NotCountable
-        total = total * known + item
-    return total
+    inner = [as_int(extent) for extent in buffer.shape[1:]]
+    if None in inner:  # a runtime dimension
+        raise NotCountable
+    return row_major(indices, [1, *inner])  # the first extent does not matter
 
 
 def _row(tile: Buffer, indices: list[Any]) -> Any:
-    total: Any = 0
-    for item, extent in zip(indices[:-1], tile.shape[:-1], strict=True):
-        total = total * extent + item
-    return total
+    return row_major(indices[:-1], tile.shape[:-1])
 
 
 def _by_warp(values: Any, threads: Any, target: Target) -> Any:

@@ -105,9 +105,7 @@ def _tile(
         shape = (groups * copies * ROWS, width // size)
         if used + shape[0] * width > target.shared.block_limit:
             continue
-        name = f"{tensor.name}_staging"
-        while any(name == buffer.name for buffer in (*program.parameters, *program.buffers)):
-            name += "_"
+        name = program.unused(f"{tensor.name}_staging", others)
         layouts.shared[name] = SharedLayout.panels(shape, size, width)
         return Buffer(
             name, shape, tensor.dtype, "shared", tensor.location, tirx.decl_buffer(shape, tensor.tvm_dtype, name)
