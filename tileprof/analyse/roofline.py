@@ -66,8 +66,6 @@ class Point:
     bound: str | None
     bandwidth: Ceiling | None
     compute: Ceiling | None
-    dram_bytes: float | None = None
-    dram_intensity: float | None = None
     levels: tuple[LevelPoint, ...] = ()
 
 
@@ -194,7 +192,6 @@ def point(
     if achieved is None and roof is None:
         return Unplotted(case, f"not run, and no ceilings to predict from; intensity {intensity:.4g} FLOP/byte")
     share = achieved / roof if achieved is not None and roof is not None else None
-    dram = _dram_bytes(case)
     return Point(
         case=case,
         flops=flops,
@@ -208,8 +205,6 @@ def point(
         bound=bound,
         bandwidth=bandwidth,
         compute=compute,
-        dram_bytes=dram,
-        dram_intensity=flops / dram if dram else None,
         levels=tuple(level_points(case, flops, time_ns, ceilings)),
     )
 
@@ -253,16 +248,6 @@ def _preferred(ceilings: Sequence[Ceiling]) -> Ceiling | None:
     """A measured ceiling before a datasheet one: what code has reached before what none does."""
     ordered = sorted(ceilings, key=lambda c: (c.provenance.kind != "measured", -c.value))
     return ordered[0] if ordered else None
-
-
-def _dram_bytes(case: CaseResult) -> float | None:
-    figures = case_figures(case)
-    read = figures.of_case("dram.read_bytes", "measured")
-    write = figures.of_case("dram.write_bytes", "measured")
-    if read is None or write is None:
-        return None
-    moved = read.value + write.value
-    return moved if _positive(moved) else None
 
 
 def _positive(value: float) -> bool:
