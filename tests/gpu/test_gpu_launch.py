@@ -72,6 +72,13 @@ def test_launch() -> None:
     np.testing.assert_array_equal(run(cuda_launch.load(cubin(), "add_one"), a, (3, 2, 1), 64), a + 1)
 
 
+def test_compiling_again_says_the_same() -> None:
+    """A driver lets NVRTC take what it has compiled before from a cache; its report would be missing."""
+    first, second = (compile_cubin(SOURCE, arch=architecture(), name="again") for _ in range(2))
+    assert first.log == second.log != ""
+    assert first.cubin == second.cubin
+
+
 def test_64_kib_of_dynamic_shared_memory() -> None:
     a = np.arange(16384, dtype=np.float32)
     launcher = cuda_launch.load(cubin(), "reverse", shared_bytes_dynamic=65536)
