@@ -33,8 +33,10 @@ SWITCHES = (
 
 USABLE = """
   const done = arguments[0];
-  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));"""
-"""Milliseconds since the navigation began, once two more frames are painted."""
+  const look = () => (document.documentElement.matches(".ready")
+    ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))) : setTimeout(look, 1));
+  look();"""
+"""Milliseconds since the navigation began, once the page is unpacked and two more frames are painted."""
 
 ACTION = """
   const [selector, text, done] = arguments;

@@ -66,6 +66,7 @@ def _start(browser: str) -> Any:
     try:
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
+        from selenium.webdriver.support.ui import WebDriverWait
     except ImportError:
         wanted = os.environ.get("TILEPROF_REQUIRE_BROWSER") == "1"
         (pytest.fail if wanted else pytest.skip)("selenium is not installed (pip install selenium)")
@@ -78,4 +79,14 @@ def _start(browser: str) -> Any:
     for switch in SWITCHES:
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(program))
+    driver = webdriver.Chrome(options=options, service=Service(program))
+    load = driver.get
+
+    def get(url: str) -> None:
+        """Loads a page, and waits for ours until it has unpacked itself."""
+        load(url)
+        waiting = "return document.documentElement.matches('.js:not(.ready)')"
+        WebDriverWait(driver, 30, 0.02).until(lambda _: not driver.execute_script(waiting))
+
+    driver.get = get
+    return driver

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from PIL import Image, ImageStat
 from run_factory import make_case, make_run
+from unpacked import unpacked
 
-from tileprof.report.html import write
+from tileprof.report.html import render, write
 
 pytestmark = pytest.mark.browser
 
@@ -248,23 +249,63 @@ def test_source_shows_the_figures_of_the_chosen_case(chromium: Any, address: str
     assert complaints(chromium) == []
 
 
-def test_first_view_of_the_source_is_what_the_file_says(chromium: Any, address: str) -> None:
+def test_first_view_of_the_source_is_what_the_file_says(chromium: Any, address: str, tmp_path: Path) -> None:
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    chromium.get(address)
+    file = tmp_path / "unpacked.html"
+    file.write_text(unpacked(render(make_run())), encoding="utf-8")
+    chromium.get(file.as_uri())
     plain = chromium.execute_script(CELLS)
+    assert plain
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     chromium.get(address)
     assert chromium.execute_script(CELLS) == plain
 
 
-def test_without_scripts_the_tables_are_there(chromium: Any, address: str) -> None:
-    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    chromium.get(address)
+def stands_as_without_scripts(chromium: Any) -> None:
     assert "812.4" in text_of(chromium, "#summary + section")
-    assert "The picture needs JavaScript" in text_of(chromium, "#flame")
+    assert "109" in text_of(chromium, "#roofline")
+    assert "Operations and their figures: packed in this file" in text_of(chromium, "#flame")
     assert chromium.execute_script("return document.getElementById('flame-panel').offsetHeight") == 0
     assert "6,291,456" in text_of(chromium, "#conflicts")
-    assert "T.gemm(A_shared, B_shared, C_local)" in text_of(chromium, "#source")
+    assert "packed in this file" in text_of(chromium, "#source")
+    shown = "return [...document.querySelectorAll('.needs-js')].filter((e) => e.offsetHeight).length"
+    assert chromium.execute_script(shown) == 0
+
+
+def test_without_scripts_the_main_figures_are_there(chromium: Any, address: str) -> None:
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    chromium.get(address)
+    stands_as_without_scripts(chromium)
+
+
+def test_a_browser_that_cannot_unpack_shows_what_one_without_scripts_does(chromium: Any, address: str) -> None:
+    old = {"source": "delete globalThis.DecompressionStream"}
+    added = chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", old)
+    try:
+        chromium.get(address)
+        stands_as_without_scripts(chromium)
+        assert complaints(chromium) == []
+    finally:
+        chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_a_damaged_file_shows_what_one_without_scripts_does(chromium: Any, tmp_path: Path) -> None:
+    text = render(make_run())
+    start = text.index('id="data">') + 1000
+    file = tmp_path / "damaged.html"
+    file.write_text(text[:start] + text[start + 400 :], encoding="utf-8")
+    chromium.get(file.as_uri())
+    stands_as_without_scripts(chromium)
+    (complaint,) = complaints(chromium)
+    assert "cannot be unpacked" in complaint
+
+
+def test_an_address_leads_to_its_section_behind_what_is_unpacked(chromium: Any, address: str) -> None:
+    chromium.get(address + "#source")
+    assert abs(chromium.execute_script("return document.getElementById('source').getBoundingClientRect().top")) < 60
+    chromium.get("about:blank")
+    chromium.get(address + "#%zz")
+    assert complaints(chromium) == []
 
 
 def test_dark_and_light(chromium: Any, address: str, look: Callable[[Any, str], None]) -> None:

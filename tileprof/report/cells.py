@@ -5,6 +5,8 @@ Provenances repeat thousands of times in a page, so each distinct one is written
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tileprof.analyse.figures import Figure
@@ -32,6 +34,12 @@ class Cell:
 
 
 ABSENT = Cell(numbers.ABSENT)
+
+
+def common(cells: Iterable[Cell]) -> int | None:
+    """The provenance number of most cells of a row, the smallest of equally many; None where none has one."""
+    counts = Counter(cell.p for cell in cells if cell.p is not None)
+    return min(counts, key=lambda number: (-counts[number], number), default=None)
 
 
 class ProvenanceTable:

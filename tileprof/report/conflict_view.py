@@ -8,7 +8,7 @@ from tileprof.analyse.conflicts import ConflictRow, conflict_rows
 from tileprof.analyse.figures import Figure, total
 from tileprof.analyse.labels import targets
 from tileprof.report import numbers
-from tileprof.report.cells import ABSENT, Cell, ProvenanceTable
+from tileprof.report.cells import ABSENT, Cell, ProvenanceTable, common
 from tileprof.report.memory_map import MemoryMap, memory_maps
 from tileprof.report.words import ACCESSES, Words, words
 from tileprof.store.records import Provenance, Run, Suggestion
@@ -19,7 +19,7 @@ MOST_CASES = 24
 
 @dataclass(frozen=True, slots=True)
 class ConflictLine:
-    """A row as shown.  ``heat`` 0 to 4 says how many times the ideal the access takes; ``bar`` is its width out of 100."""
+    """A row as shown.  ``heat`` 0 to 4 says how many times the ideal the access takes; ``p`` is most of its cells' provenance."""
 
     label: str
     place: str
@@ -40,6 +40,16 @@ class ConflictLine:
     rule: str
     subtotal: bool
     first: bool
+
+    @property
+    def p(self) -> int | None:
+        """The provenance number that most cells have: it is written once, on the row."""
+        return common(
+            [
+                self.requests, self.ideal, self.ways, self.simulated, self.simulated_conflicts, self.measured,
+                self.measured_conflicts, self.difference,
+            ]
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
-"""The HTML report: one file that needs no network, no server, and for its tables no script.
+"""The HTML report: one file that needs no network, no server, and for its main figures no script.
 
 The page is assembled from the view modules beside this one and the templates in ``templates/``.  Autoescaping is on; style sheet
 and scripts are inlined and allowed by their hashes in a content security policy that forbids everything else, so a name that
-slipped through unescaped could still do nothing.  Data for the script are JSON in an inert block.
+slipped through unescaped could still do nothing.  Data for the scripts, and the parts of the page that a reader looks at second,
+are deflated JSON in an inert block (``packing.py``).
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -30,6 +31,7 @@ from tileprof.report.code_view import code_data
 from tileprof.report.conflict_view import conflict_targets
 from tileprof.report.counters_view import counter_targets
 from tileprof.report.global_view import global_targets
+from tileprof.report.packing import Parts, pack
 from tileprof.report.roofline_axes import LEVEL_WORDS
 from tileprof.report.source_view import source_files
 from tileprof.report.text import breakable, shorten
@@ -39,7 +41,7 @@ from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
 SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "cases.js")
-"""The page's scripts in their order; each but the first takes what it needs from the first."""
+"""The page's scripts in their order; each but the first takes what it needs from the first, which unpacks the page."""
 
 __all__ = ["render", "write"]
 
@@ -123,14 +125,16 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
 
 
 def page(template: str, values: dict[str, Any], data: dict[str, Any], scripts: Sequence[str]) -> str:
-    """A page from a template: style and scripts inlined and allowed by their hashes, ``data`` as inert JSON."""
-    style, theme, script = _asset("report.css"), _asset("theme.js"), "\n".join(map(_asset, scripts))
+    """A page from a template: style and scripts inlined and allowed by their hashes, ``data`` packed behind them."""
+    style, theme, script = _asset("report.css"), _asset("theme.js"), _together(scripts)
+    parts = Parts()
     inlined = {
         "style": Markup(style),
         "theme_script": Markup(theme),
         "script": Markup(script),
         "policy": policy(style, theme, script),
-        "data": Markup(inert_json(data)),
+        "packed": parts.hold,
+        "data": lambda: pack(data | {"parts": parts.texts}),  # called last, behind all that is held
     }
     return _environment().get_template(template).render(values | inlined)
 
@@ -147,14 +151,6 @@ def policy(style: str, *scripts: str) -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {allowed}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def inert_json(value: Any) -> str:
-    """JSON that can stand in a ``<script type="application/json">``: no ``<``, ``>``, ``&`` and no line separators."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def flatten(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -185,10 +181,23 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def _together(scripts: Sequence[str]) -> str:
+    """The scripts as one function, which can wait for the page to be unpacked; ``ready`` says that it came to its end."""
+    return "\n".join(
+        ['"use strict";', "(async () => {", *map(_asset, scripts), 'root.classList.add("ready");', "})();"]
+    )
+
+
 @cache
 def _asset(name: str) -> str:
+    """Text of a script or style without indentation and lines of comment; no text of ours spans lines."""
     text = (resources.files("tileprof.report") / "assets" / name).read_text(encoding="utf-8")
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip())  # no text of ours spans lines
+    lines = [line.strip() for line in text.splitlines()]
+    kept = "\n".join(line for line in lines if line and not line.startswith("//") and line != '"use strict";')
+    if not name.endswith(".css"):
+        return kept
+    kept = re.sub(r"/\*.*?\*/", "", kept, flags=re.DOTALL)
+    return re.sub(r"\s*([{};,])\s*", r"\1", kept).replace(";}", "}").replace(": ", ":")
 
 
 @cache
@@ -200,7 +209,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["px"] = lambda value: f"{value:.1f}".rstrip("0").rstrip(".")
+    environment.filters["px"] = roofline_view.px
     environment.filters["shorten"] = shorten
     environment.filters["breakable"] = breakable
     return environment

@@ -40,6 +40,11 @@ MOST_LABELS = 40
 """Marks that get a label; of more, those that take the most time do, and the table tells the rest."""
 
 
+def px(value: float) -> str:
+    """Pixels, to a tenth."""
+    return f"{value:.1f}".rstrip("0").rstrip(".")
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A straight line in pixels; ``kind`` is a CSS class."""
@@ -49,6 +54,15 @@ class Line:
     x2: float
     y2: float
     kind: str
+
+    @property
+    def path(self) -> str:
+        """The line as an SVG path, upright and level ones in its short forms."""
+        if self.x1 == self.x2:
+            return f"M{px(self.x1)} {px(self.y1)}V{px(self.y2)}"
+        if self.y1 == self.y2:
+            return f"M{px(self.x1)} {px(self.y1)}H{px(self.x2)}"
+        return f"M{px(self.x1)} {px(self.y1)}L{px(self.x2)} {px(self.y2)}"
 
 
 @dataclass(frozen=True, slots=True)

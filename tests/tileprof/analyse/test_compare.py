@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_factory import make_case, make_run
+from unpacked import data_of
 
 from tileprof.analyse.compare import BASE, Pair, compare, difference_trees, find_case, pairs_of
 from tileprof.cli.main import main
@@ -104,8 +104,7 @@ def test_the_page_is_small_and_its_data_whole() -> None:
     pairs = pairs_of(run, run)
     text = compare_page.render(compare(pairs, "a", "b"), difference_trees(pairs, "both"), "0.1.0")
     assert len(text.encode()) < 300_000
-    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
-    for tree in data["flame"]:
+    for tree in data_of(text)["flame"]:
         for _, _, number, figures, _, _, bases in tree["cases"]:
             places = tree["shapes"][number]["h"]
             assert [len(column) for column in bases] == [len(column) for column in figures] == [len(p) for p in places]

@@ -7,8 +7,12 @@ import json
 import zlib
 from pathlib import Path
 
+import pytest
+
+from tileprof.analyse.best import FASTEST, marks
 from tileprof.analyse.listings import CodeLine, assembly_lines, generated_lines
-from tileprof.report.code_view import BUDGET, code_data, pack
+from tileprof.report import code_view
+from tileprof.report.code_view import BUDGET, code_data, pack_lines
 from tileprof.store.reader import read_run
 
 RECORDED = Path(__file__).resolve().parents[3] / "reports/h200-quickstart/run.sqlite"
@@ -57,6 +61,43 @@ def test_listings_of_every_vendor() -> None:
     assert assembly_lines("") == generated_lines("") == []
 
 
+LLVM = """\
+source_filename = "TVMMod"
+@lds.A_shared = internal addrspace(3) global [4096 x float] poison, align 128, !absolute_symbol !406
+
+define void @naive(ptr noalias %A, i32 %block) #0 !dbg !210 {
+entry:
+  %0 = alloca ptr, align 8, !dbg !211
+  br i1 %1, label %a, label %b, !prof !31, !dbg !212
+
+b:                                                ; preds = %a, %entry
+  store i32 0, ptr %42, align 8, !tbaa !43, !dbg !212
+  ret void
+}
+
+declare noundef i32 @llvm.amdgcn.workitem.id.x() #1
+attributes #0 = { "target-cpu"="gfx942" }
+!43 = !{!153, !153, i64 0}
+!210 = distinct !DISubprogram(name: "naive", scope: !206, file: !206, line: 17, type: !209, scopeLine: 17)
+!211 = !DILocation(line: 17, column: 1, scope: !210)
+!212 = !DILocation(line: 24, column: 2, scope: !210)
+"""
+
+
+def test_generated_llvm_has_lines_and_no_notes_to_the_optimiser() -> None:
+    assert generated_lines(LLVM) == [
+        CodeLine("@lds.A_shared = internal addrspace(3) global [4096 x float] poison, align 128", None),
+        CodeLine("define void @naive(ptr noalias %A, i32 %block) #0 {", 17),
+        CodeLine("entry:", None),
+        CodeLine("  %0 = alloca ptr, align 8", 17),
+        CodeLine("  br i1 %1, label %a, label %b", 24),
+        CodeLine("b:", None),
+        CodeLine("  store i32 0, ptr %42, align 8", 24),
+        CodeLine("  ret void", None),
+        CodeLine("}", None),
+    ]
+
+
 def test_every_recorded_instruction_has_its_line() -> None:
     for case in read_run(RECORDED).cases:
         lines = assembly_lines(case.assembly)
@@ -71,10 +112,23 @@ def test_every_recorded_instruction_has_its_line() -> None:
 
 def test_code_is_packed_within_its_budget() -> None:
     lines = [CodeLine("a", 1), CodeLine("b", 1), CodeLine("c </script>", None)]
-    packed = pack(lines)
+    packed = pack_lines(lines)
     assert "<" not in packed
     record = json.loads(zlib.decompress(base64.b64decode(packed)))
     assert record == {"text": "a\nb\nc </script>", "runs": [[1, 2], [None, 1]]}
     data = code_data(read_run(RECORDED))
     assert data["left"] == 0
     assert sum(len(text) for parts in data["cases"].values() for text in parts.values()) < BUDGET
+
+
+def test_what_is_fastest_or_short_has_its_code_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = read_run(RECORDED)
+    monkeypatch.setattr(code_view, "BUDGET", 20_000)
+    data = code_data(run)
+    times = {case.id: case.timing.median_ns for case in run.cases if case.timing}
+    fastest = [i for i, case in enumerate(run.cases) if marks(run.cases, times).get(case.id) == FASTEST]
+    assert fastest
+    assert all("assembly" in data["cases"][str(index)] for index in fastest)
+    whole = sum(len(parts) == 2 for parts in data["cases"].values())
+    assert data["left"] == len(run.cases) - whole > 0
+    assert 15_000 < sum(len(text) for parts in data["cases"].values() for text in parts.values()) <= 20_000

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from run_factory import make_case, make_run
+from unpacked import unpacked
 
 from tileprof.metrics import lookup
 from tileprof.report.cells import ProvenanceTable
@@ -67,7 +68,7 @@ def test_rare_reasons_to_wait_are_left_to_the_flame_graph(recorded: Run) -> None
 def test_runs_without_a_profiler_have_no_such_section() -> None:
     run = make_run(cases=(make_case("matmul_tiled", "float32", "sm80"),))
     assert counter_targets(run, {one.id: one.id for one in run.cases}, ProvenanceTable()) == []
-    page = render(run)
+    page = unpacked(render(run))
     assert 'id="counters"' not in page
     assert "#counters" not in page
 
@@ -96,7 +97,7 @@ def test_a_disagreement_is_open_with_its_difference() -> None:
     (compared,) = target.compared
     (line,) = compared.groups[0].rows
     assert (compared.disagree, line.verdict, line.difference.replace("\xa0", " ")) == (1, "disagree", "+32 (50 %)")
-    page = render(make_run(cases=(one,)))
+    page = unpacked(render(make_run(cases=(one,))))
     assert '<details class="compared" open>' in page
     assert "1 disagree" in page
 
@@ -128,7 +129,7 @@ def test_units_are_not_said_twice() -> None:
 
 
 def test_names_that_look_like_markup_stay_text() -> None:
-    page = render(make_run(cases=(case("k", Metric("<b>x</b>", 1, "<i>u</i>", PROFILER)),)))
+    page = unpacked(render(make_run(cases=(case("k", Metric("<b>x</b>", 1, "<i>u</i>", PROFILER)),))))
     assert "<b>x" not in page
     assert "<i>u" not in page
     assert "&lt;b&gt;x" in page

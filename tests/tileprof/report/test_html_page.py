@@ -5,32 +5,35 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from run_factory import NCU, make_case, make_metadata, make_run
+from unpacked import data_of, unpacked
 
 from tileprof.errors import StoreError
+from tileprof.report.code_view import BUDGET
 from tileprof.report.html import render, write
 from tileprof.store.reader import read_run
 from tileprof.store.records import Metric, Run, Suggestion
 
+PUBLISHED = Path(__file__).resolve().parents[3] / "reports"
+RECORDED = PUBLISHED / "h200-quickstart/run.sqlite"
 VOID = {"meta", "link", "br", "input", "wbr", "img"}
 NB = "\N{NO-BREAK SPACE}"
 
 
 class Page(HTMLParser):
-    """A page as elements with their text; fails on tags that are not closed in order."""
+    """A page, unpacked, as elements with their text; fails on tags that are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
         self.open: list[int] = []
-        self.feed(text)
+        self.data = data_of(text)
+        self.feed(unpacked(text))
         self.close()
         assert not self.open, f"left open: {[self.elements[i][0] for i in self.open]}"
 
@@ -86,10 +89,6 @@ def page(html: str) -> Page:
     return Page(html)
 
 
-def data_of(page: Page) -> dict[str, Any]:
-    return json.loads(page.text_of("data"))  # type: ignore[no-any-return]
-
-
 def test_sections_stand_in_the_order_of_the_questions(page: Page) -> None:
     ids = [a["id"] for tag, a, _ in page.elements if tag in ("section", "header") and a.get("id")]
     assert ids == [
@@ -100,12 +99,40 @@ def test_sections_stand_in_the_order_of_the_questions(page: Page) -> None:
     assert [link for link in links if link != "#main"] == [f"#{id}" for id in ids]
 
 
-def test_size_of_a_quickstart(html: str) -> None:
-    assert len(html.encode()) < 400_000
+def test_size_of_a_quickstart_with_its_code(run: Run) -> None:
+    codes = [(case.assembly, case.generated) for case in read_run(RECORDED).cases]
+    pairs = zip(run.cases, codes * 2, strict=True)
+    cases = [dataclasses.replace(case, assembly=one, generated=other) for case, (one, other) in pairs]
+    text = render(dataclasses.replace(run, cases=tuple(cases)))
+    code = data_of(text)["code"]
+    assert code["left"]  # the code is more than the page takes
+    assert sum(len(part) for parts in code["cases"].values() for part in parts.values()) > 0.8 * BUDGET
+    assert len(text.encode()) < 300_000
+
+
+def test_size_of_a_dozen_cases_with_all_their_counters() -> None:
+    assert len(render(read_run(RECORDED)).encode()) < 300_000
+
+
+@pytest.mark.parametrize(
+    "page", sorted(PUBLISHED.glob("*/*.html")), ids=lambda page: page.parent.name + "/" + page.stem
+)
+def test_size_of_published_pages(page: Path) -> None:
+    assert page.stat().st_size < 300_000
+
+
+def test_first_answers_stand_in_the_page_and_the_rest_is_packed(html: str) -> None:
+    plain = {
+        id: html[html.index(f'id="{id}"') :].partition("</section>")[0] for id in ("roofline", "conflicts", "source")
+    }
+    assert "<table>" in plain["roofline"]
+    assert "6,291,456" in plain["conflicts"]
+    assert "Source with figures per line: packed in this file; shown by JavaScript" in plain["source"]
+    assert "T.gemm" in "".join(data_of(html)["parts"])
 
 
 def test_size_of_one_kernel_with_all_its_counters_and_code() -> None:
-    run = read_run(Path(__file__).resolve().parents[3] / "reports/h200-quickstart/run.sqlite")
+    run = read_run(RECORDED)
     for case in run.cases[4:6]:
         assert len(render(dataclasses.replace(run, cases=(case,))).encode()) < 300_000
 
@@ -121,7 +148,7 @@ def test_nothing_outside_the_file_is_named(html: str, page: Page) -> None:
             assert value is None or value.startswith("#") or value == "data:,", (name, value)
         assert "style" not in attributes
         assert not any(name.startswith("on") for name in attributes), attributes
-    assert not re.search(r"@import|url\(|https?://|//[a-z0-9-]+\.[a-z]", html.replace("http-equiv", ""))
+    assert not re.search(r"@import|url\(|https?://|//[a-z0-9-]+\.[a-z]", unpacked(html).replace("http-equiv", ""))
 
 
 def test_policy_allows_these_scripts_and_nothing_else(html: str) -> None:
@@ -245,7 +272,7 @@ def test_what_an_open_rule_says_is_kept_apart() -> None:
 
 def test_limiters_speak_the_vendors_words(page: Page) -> None:
     metadata = make_metadata("matmul_tiled", "float16", "hip:gfx942") | {"occupancy_limiters": ["shared", "warps"]}
-    text = render(make_run(cases=(make_case("matmul_tiled", "float16", "mi300x", metadata=metadata),)))
+    text = unpacked(render(make_run(cases=(make_case("matmul_tiled", "float16", "mi300x", metadata=metadata),))))
     assert "LDS, wavefronts" in text
 
 
@@ -277,7 +304,7 @@ def test_source_shows_figures_of_the_case_that_knows_most(page: Page) -> None:
 
 
 def test_source_data_has_every_case_with_operations(run: Run, page: Page) -> None:
-    data = data_of(page)
+    data = page.data
     cases = [key for file in data["sources"] for key in file["cases"]]
     assert len(cases) == 23  # all but the one that did not compile
     options = [a["value"] for tag, a, _ in page.elements if tag == "option"]
@@ -285,7 +312,7 @@ def test_source_data_has_every_case_with_operations(run: Run, page: Page) -> Non
 
 
 def test_flame_data_are_shapes_and_figures_of_equal_length(page: Page) -> None:
-    data = data_of(page)
+    data = page.data
     assert [tree["target"] for tree in data["flame"]] == ["cpu", "sm80", "mi300x"]
     for tree in data["flame"]:
         for shape in tree["shapes"]:
@@ -303,13 +330,13 @@ def test_flame_data_are_shapes_and_figures_of_equal_length(page: Page) -> None:
 def test_cases_of_one_kernel_share_their_shape() -> None:
     case = make_case("matmul_tiled", "float16", "sm80")
     cases = tuple(dataclasses.replace(case, id=f"{i}@sm80", tiles={"block_M": i}) for i in range(9))
-    (tree,) = data_of(Page(render(make_run(cases=cases))))["flame"]
+    (tree,) = Page(render(make_run(cases=cases))).data["flame"]
     assert len(tree["shapes"]) == 1
     assert {one[2] for one in tree["cases"]} == {0}
 
 
 def test_flame_weights_that_are_not_known_have_no_place(page: Page) -> None:
-    cpu = data_of(page)["flame"][0]
+    cpu = page.data["flame"][0]
     mode = [mode["id"] for mode in cpu["modes"]].index("time")
     assert cpu["w"][mode] == pytest.approx(812.4e6 + 21.31e6 + 34.8e6 + 19.62e6 + 33.1e6 + 1.214e6 + 0.977e6)
     times = [figures[mode] for _, _, _, figures, _, _ in cpu["cases"]]
@@ -318,7 +345,7 @@ def test_flame_weights_that_are_not_known_have_no_place(page: Page) -> None:
 
 
 def test_every_figure_leads_to_its_provenance(page: Page) -> None:
-    data = data_of(page)
+    data = page.data
     numbers = {int(str(a["data-p"])) for _, a, _ in page.elements if a.get("data-p")}
     assert numbers <= set(range(1, len(data["provenances"]) + 1))
     legend = {a["id"] for tag, a, _ in page.elements if tag == "tr" and str(a.get("id", "")).startswith("p")}
@@ -369,7 +396,7 @@ def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(run: Run, tmp_
 
 
 def test_global_accesses_say_how_much_of_a_sector_is_asked_for() -> None:
-    run = read_run(Path(__file__).resolve().parents[3] / "reports/h200-quickstart/run.sqlite")
+    run = read_run(RECORDED)
     rows = [row.replace(NB, " ") for row in Page(render(run)).rows("global")]
     stores = [row for row in rows if " C store" in row]
     assert len(stores) == 12

@@ -3,16 +3,14 @@
 (() => {
   const { $, data, count, element } = report;
   const code = data.code;
-  if (!code || !Object.keys(code.cases).length || typeof DecompressionStream === "undefined") return;
+  if (!code || !Object.keys(code.cases).length) return;
   const opened = new Map();
   // A listing is deflated in the page; it is unpacked when it is first looked at: [[text, author's line], ...].
-  const unpack = (key, part) => {
+  const linesOf = (key, part) => {
     const packed = code.cases[key]?.[part], name = key + part;
     if (!packed) return Promise.resolve(null);
     if (!opened.has(name)) {
-      const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-      opened.set(name, new Response(stream).json().then(({ text, runs }) => {
+      opened.set(name, report.unpack(packed).then(({ text, runs }) => {
         const lines = text.split("\n"), owners = runs.flatMap(([line, number]) => new Array(number).fill(line));
         return lines.map((line, index) => [line, owners[index]]);
       }));
@@ -29,7 +27,7 @@
     const below = element("tr", "below"), cell = element("td");
     cell.colSpan = 20;
     for (const [part, title] of PARTS) {
-      const lines = (await unpack(key, part))?.filter(([, owner]) => owner === line);
+      const lines = (await linesOf(key, part))?.filter(([, owner]) => owner === line);
       if (!lines) continue;
       cell.append(element("h4", "", `${title}, ${count(lines.length)} ${lines.length === 1 ? "line" : "lines"}`));
       const block = element("pre", "", lines.slice(0, MOST).map(([text]) => text).join("\n") + (lines.length > MOST ? `\n… ${count(lines.length - MOST)} more` : ""));
@@ -66,7 +64,7 @@
   const sides = [...panel.querySelectorAll(".code-side")], part = $("code-part");
   const draw = async (side) => {
     const select = side.querySelector("select"), list = side.querySelector("ol");
-    const lines = (await unpack(select.value, part.value)) ?? [];
+    const packed = await linesOf(select.value, part.value), lines = packed ?? [];
     const pieces = document.createDocumentFragment();
     for (const [text, owner] of lines) {
       const item = element("li", owner === null ? "" : "own s" + (owner % 8), text);
@@ -74,7 +72,7 @@
       pieces.append(item);
     }
     list.replaceChildren(pieces);
-    side.querySelector(".found").textContent = `${count(lines.length)} lines`;
+    side.querySelector(".found").textContent = packed ? `${count(lines.length)} lines` : "not in the page; the bundle has it, where there is such code";
   };
   // The line under the pointer, or the one chosen by keyboard, is marked on both sides, and brought into view on the other.
   let marked = null;
@@ -92,8 +90,8 @@
   };
   sides.forEach((side, index) => {
     const select = side.querySelector("select");
-    const known = [...select.options].map((option) => option.value);
-    select.value = known[Math.min(index, known.length - 1)];
+    const known = [...select.options].map((option) => option.value).filter((key) => part.value in code.cases[key]);
+    select.value = known[Math.min(index, known.length - 1)] ?? select.value;
     select.addEventListener("change", () => draw(side));
     side.querySelector("ol").addEventListener("click", (event) => { const item = event.target.closest("li[data-line]"); mark(item ? item.dataset.line : null, side); });
   });

@@ -1,9 +1,30 @@
 "use strict";
-// The page is complete without its scripts; they add pictures, switching of cases, sorting, tooltips and the theme button.
-// This one comes first: numbers, tooltips and theme, which the others take from `report`.
-const report = (() => {
+// The page has its main figures without its scripts; they unpack the others and add pictures, switching of cases, sorting, tooltips
+// and the theme button.  All scripts are one async function; this one comes first: it unpacks, and the others take from `report`.
+// Where that cannot be done (an old browser, a damaged file) the page stays as it stands without scripts.
+const root = document.documentElement;
+if (!root.classList.contains("js")) return;
+const report = await (async () => {
   const $ = (id) => document.getElementById(id);
-  const data = JSON.parse($("data").textContent);
+  const element = (tag, className, text) => {
+    const made = document.createElement(tag);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  // ---- what stands deflated in the page ---------------------------------------------------------------------------
+  const unpack = (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+  const data = await unpack($("data").textContent).catch((fault) => console.error("this page's data cannot be unpacked:", fault));
+  if (!data) return null;
+  for (const holder of document.querySelectorAll(".packed")) {
+    const part = element("template");
+    part.innerHTML = data.parts[holder.dataset.part]; // our own templates' text, in which all names are escaped
+    holder.replaceWith(part.content);
+  }
+  document.querySelector(":target")?.scrollIntoView(); // what is unpacked has moved the place that was asked for
   const strings = data.strings;
 
   // ---- numbers, as in report/numbers.py -------------------------------------------------------------------------
@@ -29,15 +50,9 @@ const report = (() => {
     const [kind, tool, version, detail] = entry;
     return [kind, [tool, version].filter(Boolean).join(" "), detail].filter(Boolean).join(" · ");
   };
-  const element = (tag, className, text) => {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  };
 
   // ---- theme ----------------------------------------------------------------------------------------------------
-  const root = document.documentElement, themeButton = $("theme");
+  const themeButton = $("theme");
   const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
   const nameTheme = () => { themeButton.textContent = dark() ? "Light theme" : "Dark theme"; };
   themeButton.hidden = false;
@@ -67,7 +82,7 @@ const report = (() => {
     if (target.dataset.tip) return target.dataset.tip;
     if (target.matches(".na")) return "absent: not known here";
     const exact = target.dataset.exact;
-    return (exact ? exact + "\n" : "") + provenance(Number(target.dataset.p));
+    return (exact ? exact + "\n" : "") + provenance(Number(target.closest("[data-p]").dataset.p));
   };
   const showTip = (target, x, y) => {
     tip.textContent = tipText(target);
@@ -80,7 +95,8 @@ const report = (() => {
   const hideTip = () => { tip.hidden = true; };
   const tipped = (event) => {
     if (!event.target.closest) return null;
-    const own = event.target.closest("[data-p],[data-tip],[data-node],.na");
+    const own = event.target.closest("[data-p],[data-tip],[data-node],.na,.mark");
+    if (own?.matches("tr")) return event.target.closest("td:not([colspan],.mono)"); // a row whose cells have one source
     if (own) return own;
     // In the table of all operations a whole column has one source, which its heading names.
     const cell = event.target.closest(".tree td");
@@ -89,7 +105,10 @@ const report = (() => {
   const silence = (target) => { // the browser's own tooltip would cover ours
     if (target.title) { target.dataset.exact = target.title; target.removeAttribute("title"); }
     const title = target.querySelector(":scope > title");
-    if (title) title.remove();
+    if (!title) return;
+    target.dataset.tip ??= title.textContent.replaceAll(",\n", "\n");
+    target.setAttribute("aria-label", title.textContent); // it is still the mark's name
+    title.remove();
   };
   document.addEventListener("mousemove", (event) => {
     const target = tipped(event);
@@ -140,5 +159,6 @@ const report = (() => {
     if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(() => say("Copied"), byHand);
     else byHand();
   };
-  return { $, data, strings, si, duration, count, percent, trim, provenance, element, hideTip, heat, tips, copy };
+  return { $, data, unpack, strings, si, duration, count, percent, trim, provenance, element, hideTip, heat, tips, copy };
 })();
+if (!report) { root.classList.remove("js"); return; }

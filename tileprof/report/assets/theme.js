@@ -1,8 +1,8 @@
-"use strict";
 // Before the first paint: the reader's earlier choice, where the browser lets a local file remember one.
+"use strict";
 (() => {
   const root = document.documentElement;
-  root.classList.add("js");
+  if (typeof DecompressionStream !== "undefined") root.classList.add("js"); // without it the page stays as it stands
   try {
     const theme = localStorage.getItem("tileprof-theme");
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
