@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import os
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("random" if os.environ.get("TILELANG_TEST_RANDOM") == "1" else "repeatable")
+
+sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
 
 GOLDEN = Path(__file__).parent / "golden"
 DATA = Path(__file__).parent / "data"
@@ -99,3 +102,11 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
             archive.extractall(folder, filter="data")
     shutil.copytree(DATA / "profiles" / "proton", folder / "proton")
     return folder
+
+
+@pytest.fixture(scope="session")
+def rocm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like ROCm, with stand-ins of its libraries: see tests/stand_ins/amdhip64.c."""
+    from build import make_rocm
+
+    return make_rocm(tmp_path_factory.mktemp("rocm"))

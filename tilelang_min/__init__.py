@@ -32,6 +32,7 @@ __all__ = [
     "errors",
     "get_backend",
     "get_target_arch",
+    "hip_library",
     "jit",
     "language",
     "layout",
@@ -52,10 +53,18 @@ def profile(kernel: Kernel, *args: Any, profiler: str = "auto") -> Any:
 
 
 def device_info() -> Any:
-    """Facts about the NVIDIA GPU that launches use: name, multiprocessors, sizes.  Raises LaunchError without one."""
-    from tilelang_min.runtime.cuda import device_info
+    """Facts about the GPU that launches use: name, multiprocessors or compute units, sizes.  Raises LaunchError without one."""
+    from tilelang_min.driver.target_names import launching_kind
+    from tilelang_min.runtime import cuda, hip
 
-    return device_info()
+    return hip.device_info() if launching_kind() == "hip" else cuda.device_info()
+
+
+def hip_library() -> str | None:
+    """Path of the library by which kernels are launched on AMD GPUs, or None.  Nothing is loaded."""
+    from tilelang_min.runtime.hip_library import library_path
+
+    return library_path()
 
 
 def __getattr__(name: str) -> Any:

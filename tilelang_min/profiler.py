@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilelang_min.runtime.measuring import Measurement, check_method, measure_cuda, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
 
 __all__ = ["Measurement", "do_bench", "measure"]
 
@@ -23,16 +23,15 @@ def measure(
     ``fn`` puts its work on the GPU's current stream (torch's, where torch is in use), without waiting; or, with ``method="wall"``,
     does it on the host before it returns.  ``flush_l2`` empties the L2 cache before each sample.  ``method``: ``events`` around
     single calls, ``graph`` (a CUDA graph of calls: for work so short that launching it takes longer), ``wall``, or ``auto``: events
-    on a GPU, a graph for short work that can be captured, the wall clock where there is no GPU.
+    on a GPU, a graph for short work that can be captured (on NVIDIA's), the wall clock where there is no GPU.
     """
-    check_method(method)
-    if method == "auto":
-        from tilelang_min.runtime import cuda
+    from tilelang_min.driver.target_names import launching_kind
 
-        method = "auto" if cuda.available()[0] else "wall"
-    if method == "wall":
+    check_method(method)
+    kind = launching_kind()
+    if method == "wall" or (method == "auto" and kind is None):
         return measure_host(fn, warmup_ms=warmup_ms, rep_ms=rep_ms)
-    return measure_cuda(fn, warmup_ms=warmup_ms, rep_ms=rep_ms, flush_l2=flush_l2, method=method)
+    return measure_gpu(fn, kind=kind or "cuda", warmup_ms=warmup_ms, rep_ms=rep_ms, flush_l2=flush_l2, method=method)
 
 
 def do_bench(

@@ -15,7 +15,7 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.program import TensorMap
 from tilelang_min.runtime import cuda, cuda_launch
 from tilelang_min.runtime.cuda_timing import time_graph
-from tilelang_min.runtime.measuring import measure_cuda
+from tilelang_min.runtime.measuring import measure_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -148,12 +148,12 @@ def test_timing_by_events_and_by_graph() -> None:
         def launch() -> None:
             launcher([a.pointer, b.pointer], grid=(1, 1, 1), threads=32)
 
-        short = measure_cuda(launch, warmup=3, rep=20, flush_l2=False)
+        short = measure_gpu(launch, warmup=3, rep=20, flush_l2=False)
         assert (short.method, short.note) == ("graph", "")
         assert 500 < short.quantile(0.5) < 15_000
         flushed = time_graph(launch, launches=10, flush_l2=True)
         assert all(500 < each < 50_000 for each in flushed)
-        events = measure_cuda(launch, warmup=3, rep=20, method="events")
+        events = measure_gpu(launch, warmup=3, rep=20, method="events")
         assert events.quantile(0.5) > 500
         assert profiler.do_bench(launch, 1, 2, quantiles=[0.1, 0.9])[0] > 0
 
@@ -161,7 +161,7 @@ def test_timing_by_events_and_by_graph() -> None:
             launch()
             cuda.synchronize()
 
-        kept = measure_cuda(waits, warmup=1, rep=3)
+        kept = measure_gpu(waits, warmup=1, rep=3)
         assert kept.method == "events"
         assert "captured" in kept.note
     ranks = cuda_launch.load(cubin(), "ranks")  # a failed capture leaves the context usable

@@ -5,6 +5,7 @@ The first half needs NVRTC and the bindings only; what is compiled from a thread
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,14 @@ def test_device_is_described() -> None:
 def test_launch() -> None:
     a = np.arange(6 * 64, dtype=np.float32)
     np.testing.assert_array_equal(run(cuda_launch.load(cubin(), "add_one"), a, (3, 2, 1), 64), a + 1)
+
+
+def test_compiling_again_says_the_same() -> None:
+    """A driver lets NVRTC take what it has compiled before from a cache; its report would be missing."""
+    first, second = (compile_cubin(SOURCE, arch=architecture(), name="again") for _ in range(2))
+    reports = [re.sub(r"time = [\d.]+ ms", "", made.log) for made in (first, second)]
+    assert reports[0] == reports[1] != ""
+    assert first.cubin == second.cubin
 
 
 def test_64_kib_of_dynamic_shared_memory() -> None:

@@ -6,11 +6,14 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter
 from tilelang_min.program.dtypes import DATA_TYPES, data_type, language_name, numpy_dtype
+
+if TYPE_CHECKING:
+    from tilelang_min.runtime.gpu import Runtime
 
 _warned: set[str] = set()
 
@@ -40,7 +43,7 @@ class TorchCall:
             self.stream = lambda device: torch.cuda.current_stream(device).cuda_stream
 
     def pointers(self, arguments: Sequence[Any]) -> tuple[list[int], int] | None:
-        """Addresses and device of the tensors; None where one does not fit, which :func:`prepare_cuda` then explains."""
+        """Addresses and device of the tensors; None where one does not fit, which :func:`prepare_gpu` then explains."""
         if len(arguments) != len(self.wanted):
             return None
         found, device, tensor = [], -2, self.tensor
@@ -88,11 +91,14 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
     return Prepared(pointers, keep, lambda: None)
 
 
-def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any]) -> Prepared:
-    """Arguments in GPU memory (torch, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning."""
+def prepare_gpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any], gpu: Runtime) -> Prepared:
+    """Arguments in GPU memory (torch, ``__cuda_array_interface__``); NumPy arrays are copied in and out, with one warning.
+
+    On AMD torch and CuPy speak of cuda too.
+    """
     import numpy as np
 
-    from tilelang_min.runtime.cuda import DeviceBuffer, current_stream, is_capturing
+    from tilelang_min.runtime.gpu import DeviceBuffer
 
     check_count(name, parameters, arguments)
     device = device_of(parameters, arguments)
@@ -102,15 +108,15 @@ def prepare_cuda(name: str, parameters: Sequence[Parameter], arguments: Sequence
     for parameter, argument in zip(parameters, arguments, strict=True):
         if isinstance(argument, np.ndarray):
             _check_array(parameter, argument)
-            if not keep and is_capturing(current_stream()):
+            if not keep and gpu.is_capturing(gpu.current_stream()):
                 raise LaunchError(
-                    f"parameter {parameter.name}: a NumPy array cannot be copied while a CUDA graph is captured",
+                    f"parameter {parameter.name}: a NumPy array cannot be copied while a graph is captured",
                     remedy="pass tensors that are on the GPU",
                 )
             if name not in _warned:
                 _warned.add(name)
                 warnings.warn(f"kernel {name}: NumPy arrays are copied to the GPU and back at each call", stacklevel=4)
-            buffer = DeviceBuffer.from_numpy(argument)
+            buffer = gpu.copy_of(argument)
             keep.append(buffer)
             pointers.append(buffer.pointer)
             if parameter.access != "in":

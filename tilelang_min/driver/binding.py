@@ -22,8 +22,7 @@ def bind(kernel: Kernel, args: tuple[Any, ...]) -> Callable[[], None]:
         return lambda: launcher(prepared.pointers, grid=grid)
     import numpy as np
 
-    from tilelang_min.runtime import cuda
-
+    gpu = kernel._gpu
     for parameter, argument in zip(kernel.parameters, args, strict=False):
         if isinstance(argument, np.ndarray):
             raise LaunchError(
@@ -37,12 +36,12 @@ def bind(kernel: Kernel, args: tuple[Any, ...]) -> Callable[[], None]:
     kept = prepared.keep
 
     def launch() -> None:
-        context = cuda.ensure_context()
-        if device is None or cuda.device_of(context) == device:
-            launcher.launch(context, pointers, grid, threads, cuda.current_stream(device))
+        context = gpu.ensure_context()
+        if device is None or gpu.device_of(context) == device:
+            launcher.launch(context, pointers, grid, threads, gpu.current_stream(device))
             return
-        with cuda.on_device(device) as context:
-            launcher.launch(context, pointers, grid, threads, cuda.current_stream(device))
+        with gpu.on_device(device) as context:
+            launcher.launch(context, pointers, grid, threads, gpu.current_stream(device))
 
     launch.__dict__["tensors"] = kept
     return launch

@@ -165,20 +165,18 @@ class InstrumentedLauncher:
     def _places(self, context: int | None = None) -> list[int]:
         import numpy as np
 
+        from tilelang_min.runtime import gpu
+
         if self.kind == "cpu":
             context = 0
         elif context is None:
-            from tilelang_min.runtime import cuda
-
-            context = cuda.ensure_context()
+            context = gpu.runtime(self.kind).ensure_context()
         if context not in self._arrays:
             zeros = [np.zeros(parameter.extents, np.int64) for parameter in self.instrument.hidden]
             if self.kind == "cpu":
                 self._arrays[context] = zeros
             else:
-                from tilelang_min.runtime.cuda import DeviceBuffer
-
-                self._arrays[context] = [DeviceBuffer.from_numpy(array) for array in zeros]
+                self._arrays[context] = [gpu.runtime(self.kind).copy_of(array) for array in zeros]
         self._last = context
         held = self._arrays[context]
         return [int(each.ctypes.data if self.kind == "cpu" else each.pointer) for each in held]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tilelang_min.driver.cycles import Cycles
     from tilelang_min.driver.profiler import Profiler
     from tilelang_min.driver.suggestions import Suggestion
+    from tilelang_min.runtime.gpu import Runtime
     from tilelang_min.simulate import SimulationResult
 
 
@@ -123,8 +124,10 @@ class Kernel:
         sizes = self.sizes_of(args)
         parameters = runtime_sizes.fixed(self.parameters, sizes) if sizes else self.parameters
         grid = self.grid_for(sizes) if sizes else self.grid
-        prepare = call_arguments.prepare_cpu if self.target.kind == "cpu" else call_arguments.prepare_cuda
-        prepared = prepare(self.name, parameters, args)
+        if self.target.kind == "cpu":
+            prepared = call_arguments.prepare_cpu(self.name, parameters, args)
+        else:
+            prepared = call_arguments.prepare_gpu(self.name, parameters, args, self._gpu)
         prepared.pointers.extend(sizes[name] for name in self.sizes)
         return prepared, grid
 
@@ -193,40 +196,36 @@ class Kernel:
             prepared, grid = self.prepared(args)
             launcher(prepared.pointers, grid=grid)
         else:
-            self._launch_cuda(launcher, args)
+            self._launch_gpu(launcher, args)
         if outputs:
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
         return None
 
-    def _launch_cuda(self, launcher: Any, args: tuple[Any, ...]) -> None:
+    def _launch_gpu(self, launcher: Any, args: tuple[Any, ...]) -> None:
         """Launch on the tensors' own device, on torch's current stream there."""
-        cuda = self._cuda
+        gpu = self._gpu
         quick = self._torch_call.pointers(args) if "torch" in sys.modules and not self.sizes else None
         if quick is None:
             device = call_arguments.device_of(self.parameters, args)
-            with nullcontext() if device is None else cuda.on_device(device):  # copies of arrays go there too
+            with nullcontext() if device is None else gpu.on_device(device):  # copies of arrays go there too
                 prepared, grid = self.prepared(args)
                 if 0 not in grid:  # an empty tensor: there is nothing to do
-                    launcher(prepared.pointers, grid=grid, threads=self._threads, stream=cuda.current_stream(device))
+                    launcher(prepared.pointers, grid=grid, threads=self._threads, stream=gpu.current_stream(device))
                 prepared.finish()
             return
         pointers, device = quick
-        context = cuda.ensure_context()
-        if cuda.device_of(context) == device:
-            launcher.launch(
-                context, pointers, self.grid, self._threads, cuda.stream_of(device, self._torch_call.stream)
-            )
+        context = gpu.ensure_context()
+        if gpu.device_of(context) == device:
+            launcher.launch(context, pointers, self.grid, self._threads, gpu.stream_of(device, self._torch_call.stream))
             return
-        with cuda.on_device(device) as context:
-            launcher.launch(
-                context, pointers, self.grid, self._threads, cuda.stream_of(device, self._torch_call.stream)
-            )
+        with gpu.on_device(device) as context:
+            launcher.launch(context, pointers, self.grid, self._threads, gpu.stream_of(device, self._torch_call.stream))
 
     @cached_property
-    def _cuda(self) -> Any:
-        from tilelang_min.runtime import cuda
+    def _gpu(self) -> Runtime:
+        from tilelang_min.runtime import gpu
 
-        return cuda
+        return gpu.runtime(self.target.kind)
 
     @cached_property
     def _threads(self) -> int:
@@ -274,33 +273,39 @@ class Kernel:
                     from tilelang_min.runtime import cpu
 
                     self._launcher = cpu.load(binary, symbol, arch=self.target.arch)
-                elif self.target.kind == "cuda":
-                    from tilelang_min.runtime import cuda, cuda_launch
-
-                    working, reason = cuda.available()
-                    if not working:
-                        raise LaunchError(
-                            f"kernel {self.name} is for {self.target.name}, and there is no such GPU here: {reason}",
-                            remedy="compile for 'cpu', simulate with kernel.simulate(...), or run the bundle on a GPU host",
-                        )
-                    self._launcher = cuda_launch.load(
-                        binary,
-                        symbol,
-                        shared_bytes_dynamic=self.bundle.record["launch"]["shared_bytes_dynamic"],
-                        cluster=self.cluster,
-                        tensor_maps=self.tensor_maps,
-                        parameters=[*(item.name for item in (*self.parameters, *self._hidden)), *self.sizes],
-                    )
                 else:
-                    raise LaunchError(
-                        f"launching on {self.target.name} is not supported by this version",
-                        remedy="simulate with kernel.simulate(...); the bundle's hsaco can be loaded with hipModuleLoad",
-                    )
+                    self._launcher = self._load_on_gpu(binary, symbol)
                 if self.instrument is not None:
                     from tilelang_min.driver.cycles import InstrumentedLauncher
 
                     self._launcher = InstrumentedLauncher(self._launcher, self.instrument, self.target.kind)
         return self._launcher
+
+    def _load_on_gpu(self, binary: bytes, symbol: str) -> Any:
+        try:
+            self._gpu.ensure_context()
+        except LaunchError as error:
+            instead = "compile for 'cpu', simulate with kernel.simulate(...), or run the bundle on a GPU host"
+            raise LaunchError(
+                f"kernel {self.name} is for {self.target.name}, and there is no such GPU here: {error.message}",
+                remedy=f"{error.remedy}; or {instead}" if error.remedy else instead,
+            ) from None
+        shared = self.bundle.record["launch"]["shared_bytes_dynamic"]
+        names = [*(item.name for item in (*self.parameters, *self._hidden)), *self.sizes]
+        if self.target.kind == "hip":
+            from tilelang_min.runtime import hip_launch
+
+            return hip_launch.load(binary, symbol, arch=self.target.arch, shared_bytes_dynamic=shared, count=len(names))
+        from tilelang_min.runtime import cuda_launch
+
+        return cuda_launch.load(
+            binary,
+            symbol,
+            shared_bytes_dynamic=shared,
+            cluster=self.cluster,
+            tensor_maps=self.tensor_maps,
+            parameters=names,
+        )
 
     def cycles(self) -> Cycles:
         """What the last launch of an instrumented build measured; on a GPU this waits for it.  LaunchError for another build."""

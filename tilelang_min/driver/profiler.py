@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver.kernel import random_arguments
-from tilelang_min.runtime.measuring import Measurement, check_method, measure_cuda, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
 
 if TYPE_CHECKING:
     from tilelang_min.driver.kernel import Kernel
@@ -57,7 +57,8 @@ class Profiler:
         with self._launch(args) as launch:
             if self.kernel.target.kind == "cpu":
                 return measure_host(launch, warmup=warmup, rep=rep)
-            return measure_cuda(launch, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
+            kind = self.kernel.target.kind
+            return measure_gpu(launch, kind=kind, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
 
     @contextmanager
     def _launch(self, args: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
@@ -69,11 +70,10 @@ class Profiler:
             prepared, grid = kernel.prepared(tensors)
             yield lambda: launcher(prepared.pointers, grid=grid)
             return
-        from tilelang_min.runtime import cuda
-
+        gpu = kernel._gpu
         prepared, grid = kernel.prepared(tensors)
         threads, pointers = kernel._threads, prepared.pointers
-        device = cuda.current_device() if prepared.device is None else prepared.device
-        with cuda.on_device(device):
+        device = gpu.current_device() if prepared.device is None else prepared.device
+        with gpu.on_device(device):
             yield lambda: launcher(pointers, grid=grid, threads=threads)
             prepared.finish()

@@ -6,12 +6,15 @@ import os
 import sys
 from functools import cache
 
-from tilelang_min.targets import Target, resolve
+from tilelang_min.targets import Target, amd, resolve
 
 
 @cache
 def gpu_architecture() -> str | None:
-    """Target name of the GPU of this machine (``cuda:sm_90a``), or None.  Asks the driver only where one is installed."""
+    """Target name of the GPU of this machine (``cuda:sm_90a``, ``hip:gfx942``), or None.
+
+    Asks a driver only where one is installed, NVIDIA's first; an AMD GPU that the compiler has no target for counts as none.
+    """
     if os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0"):
         from tilelang_min.runtime import cuda
 
@@ -20,6 +23,26 @@ def gpu_architecture() -> str | None:
             major, minor = cuda.device_info().compute_capability
             suffix = "a" if major >= 9 else ""
             return f"cuda:sm_{major}{minor}{suffix}"
+    if os.path.exists("/dev/kfd"):
+        from tilelang_min.runtime import hip
+
+        working, _ = hip.available()
+        if working and (arch := hip.device_info().arch) in amd.ARCHITECTURES:
+            return f"hip:{arch}"
+    return None
+
+
+def launching_kind() -> str | None:
+    """``cuda`` or ``hip``: the kind of GPU of this machine that work can be launched on; None without one.
+
+    torch decides where it is in use: on a machine with GPUs of both vendors its build is for one of them.
+    """
+    from tilelang_min.runtime import gpu
+
+    for kind, device in (("cuda", ""), ("hip", "/dev/kfd")):
+        here = not device or os.path.exists(device)
+        if gpu.torch_on(kind) is not None or (here and gpu.runtime(kind).available()[0]):
+            return kind
     return None
 
 
@@ -29,11 +52,12 @@ def choose_target(name: str | Target | None) -> Target:
         return name
     if name is None or name == "auto":
         return resolve(gpu_architecture() or "cpu")
-    if name == "cuda":
+    if name in ("cuda", "hip", "rocm"):
         found = gpu_architecture()
-        if found is not None and found.startswith("cuda:"):
+        if found is not None and found.startswith("cuda:" if name == "cuda" else "hip:"):
             return resolve(found)
-        _say_once("no NVIDIA GPU here: target 'cuda' means cuda:sm_80")
+        if name == "cuda":
+            _say_once("no NVIDIA GPU here: target 'cuda' means cuda:sm_80")
     return resolve(name)
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from tilelang_min.errors import LaunchError
+from tilelang_min.runtime import gpu
 
 _INSTALL = "python -m pip install 'tileprof[cuda]'"
 
@@ -123,11 +122,11 @@ def native(name: str) -> Any:
     return function
 
 
-class _Current(threading.local):
-    """Of each thread: where the driver writes its current context, and the stream of :func:`use_stream`."""
+class _Current(gpu.ChosenStream):
+    """Of each thread also: where the driver writes its current context."""
 
     def __init__(self) -> None:
-        self.stream: int | None = None
+        super().__init__()
         self.context = ctypes.c_void_p()
         self.pointer = ctypes.byref(self.context)
 
@@ -143,7 +142,7 @@ def ensure_context() -> int:
     context = _current.context.value
     if context:
         return context
-    torch = _torch()
+    torch = gpu.torch_on("cuda")
     _primary_context(torch.cuda.current_device() if torch is not None else 0)
     return int(call("cuCtxGetCurrent"))
 
@@ -188,12 +187,6 @@ def on_device(ordinal: int) -> Iterator[int]:
         call("cuCtxSetCurrent", before)
 
 
-def _torch() -> Any:
-    """torch, where it uses the GPU."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_initialized() else None
-
-
 def current_stream(ordinal: int | None = None) -> int:
     """The stream that launches go to: torch's current one where torch uses the GPU, else the default stream (0).
 
@@ -202,24 +195,12 @@ def current_stream(ordinal: int | None = None) -> int:
     chosen = _current.stream
     if chosen is not None:
         return chosen
-    torch = _torch()
-    if torch is None:
-        return 0
-    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)  # a tenth of the time of what follows
-    if raw is not None:
-        return int(raw(torch.cuda.current_device() if ordinal is None else ordinal))
-    stream = torch.cuda.current_stream() if ordinal is None else torch.cuda.current_stream(ordinal)
-    return int(stream.cuda_stream)
+    torch = gpu.torch_on("cuda")
+    return 0 if torch is None else gpu.torch_stream(torch, ordinal)
 
 
-@contextmanager
-def use_stream(stream: int) -> Iterator[None]:
-    """Makes a stream the current one of this thread, whatever torch's is."""
-    before, _current.stream = _current.stream, stream
-    try:
-        yield
-    finally:
-        _current.stream = before
+use_stream = _current.use
+"""Makes a stream the current one of this thread, whatever torch's is: ``with use_stream(stream): ...``"""
 
 
 def is_capturing(stream: int) -> bool:
@@ -257,61 +238,60 @@ def device_info() -> DeviceInfo:
     )
 
 
-class DeviceBuffer:
-    """Memory on the device, freed by :meth:`close` or at the end of a ``with`` block; ``pointer`` is its address."""
+class DeviceBuffer(gpu.DeviceBuffer):
+    """Memory on the device of the current context."""
 
-    def __init__(self, nbytes: int) -> None:
+    def _allocate(self, nbytes: int) -> int:
         ensure_context()
-        self.nbytes = nbytes
-        self.pointer = int(call("cuMemAlloc", max(nbytes, 1)))
+        return int(call("cuMemAlloc", nbytes))
 
-    @classmethod
-    def from_numpy(cls, array: np.ndarray[Any, Any]) -> DeviceBuffer:
-        """A copy of an array (of any layout; the copy is C-contiguous)."""
-        buffer = cls(array.nbytes)
-        buffer.write(array)
-        return buffer
+    def _free(self) -> None:
+        call("cuMemFree", self.pointer)
 
-    def write(self, array: np.ndarray[Any, Any]) -> None:
-        """Copy an array of the same size in bytes to the device, and wait until it is there."""
-        packed = np.ascontiguousarray(array)
-        self._check_size(packed)
-        call("cuMemcpyHtoD", self.pointer, packed.ctypes.data, packed.nbytes)
+    def _copy_in(self, address: int) -> None:
+        call("cuMemcpyHtoD", self.pointer, address, self.nbytes)
         synchronize(0)  # the copy returns when its source may be reused, which is earlier
 
-    def read(self, array: np.ndarray[Any, Any]) -> None:
-        """Copy to a C-contiguous array of the same size in bytes, behind what the current stream has to do."""
-        self._check_size(array)
-        if not array.flags.c_contiguous:
-            raise LaunchError("a device buffer can only be read into a C-contiguous array", remedy="pass a copy")
+    def _copy_out(self, address: int) -> None:
         synchronize()
-        call("cuMemcpyDtoH", array.ctypes.data, self.pointer, array.nbytes)
+        call("cuMemcpyDtoH", address, self.pointer, self.nbytes)
 
-    def to_numpy(self, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-        """A copy as a new array."""
-        array = np.empty(shape, dtype)
-        self.read(array)
-        return array
 
-    def _check_size(self, array: np.ndarray[Any, Any]) -> None:
-        if array.nbytes != self.nbytes:
-            raise LaunchError(
-                f"an array of {array.nbytes} bytes does not fit a device buffer of {self.nbytes}",
-                remedy="allocate a buffer for this array",
-            )
+def buffer(nbytes: int) -> DeviceBuffer:
+    """Memory on the device of the current context."""
+    return DeviceBuffer(nbytes)
 
-    def close(self) -> None:
-        """Free the memory; waits for the device.  Closing twice is fine."""
-        if self.pointer:
-            call("cuMemFree", self.pointer)
-            self.pointer = 0
 
-    def __enter__(self) -> Self:
-        return self
+def copy_of(array: np.ndarray[Any, Any]) -> DeviceBuffer:
+    """A copy of an array there."""
+    return DeviceBuffer.from_numpy(array)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # An error on its way out is the cause; after an illegal address nothing can be freed.
-        with suppress(LaunchError) if kind else nullcontext():
-            self.close()
+
+def cache_bytes() -> int:
+    """Bytes of the L2 cache."""
+    return device_info().l2_bytes
+
+
+def fill_zeros(pointer: int, nbytes: int, stream: int) -> None:
+    """Puts writing zeros on a stream."""
+    call("cuMemsetD8Async", pointer, 0, nbytes, stream)
+
+
+def new_event() -> Any:
+    """An event that can be timed."""
+    return call("cuEventCreate", 0)
+
+
+def record(event: Any, stream: int) -> None:
+    """Puts an event on a stream."""
+    call("cuEventRecord", event, stream)
+
+
+def elapsed_ns(before: Any, after: Any) -> float:
+    """Nanoseconds between two events that have happened."""
+    return float(call("cuEventElapsedTime", before, after)) * 1e6
+
+
+def destroy_event(event: Any) -> None:
+    """Gives an event back."""
+    call("cuEventDestroy", event)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import TensorMap
-from tilelang_min.runtime import cuda
+from tilelang_min.runtime import cuda, gpu
 from tilelang_min.runtime.tensor_maps import MapEncoder
 
 STATIC_LIMIT = 48 * 1024
@@ -46,19 +46,14 @@ class _Config(ctypes.Structure):
     )
 
 
-class _Call:
+class _Call(gpu.ArgumentBuffer):
     """The argument buffers of one launcher in one thread and context."""
 
-    __slots__ = ("addresses", "attribute", "config", "config_pointer", "function", "last", "maps", "pointers", "values")
+    __slots__ = ("attribute", "config", "config_pointer", "function", "last", "maps")
 
     def __init__(self, function: int, launcher: Launcher) -> None:
-        count, maps = launcher.count, launcher.encoders
+        super().__init__(launcher.count, len(launcher.encoders))
         self.function = ctypes.c_void_p(function)
-        self.values = (ctypes.c_uint64 * max(count, 1))()
-        self.addresses = (ctypes.c_void_p * max(count + len(maps), 1))()
-        size = ctypes.sizeof(ctypes.c_uint64)
-        for index in range(count):
-            self.addresses[index] = ctypes.addressof(self.values) + index * size
         self.config = _Config(shared=launcher.shared_bytes_dynamic)
         self.config.block[1] = self.config.block[2] = 1
         self.attribute = _Attribute(CLUSTER_DIMENSION)
@@ -68,7 +63,6 @@ class _Call:
             self.config.count = 1
         self.config_pointer = ctypes.byref(self.config)
         self.last: tuple[Any, ...] = ()
-        self.pointers: list[int] | None = None
         self.maps: list[tuple[int, Any]] = []  # another thread may make room where they were kept
 
 
@@ -150,12 +144,10 @@ class Launcher:
 
     def _point(self, call: _Call, pointers: Sequence[int]) -> None:
         call.pointers = None  # until all is in place
-        for slot, pointer in enumerate(pointers):
-            call.values[slot] = pointer
         call.maps = [encoder.encoded_for(pointers) for encoder in self.encoders]
         for slot, (address, _) in enumerate(call.maps, self.count):
             call.addresses[slot] = address
-        call.pointers = list(pointers)
+        call.put(pointers)
 
     def _shape(self, call: _Call, grid: tuple[int, int, int], threads: int) -> None:
         for extent, size, axis in zip(grid, self.cluster, "xyz", strict=True):

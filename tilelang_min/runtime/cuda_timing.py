@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from tilelang_min.errors import LaunchError
+from tilelang_min.runtime import gpu_timing
 from tilelang_min.runtime.cuda import (
-    DeviceBuffer,
     call,
     current_stream,
-    device_info,
     driver_module,
     ensure_context,
     synchronize,
     use_stream,
 )
-
-FLUSH_L2_SIZES = 2
-"""How much is written between launches, in sizes of the L2 cache: a cache with any replacement is then rid of old lines."""
+from tilelang_min.runtime.gpu import runtime, torch_on
 
 BATCH = 20
 """Launches of one replay of a graph without flushes."""
@@ -34,29 +30,10 @@ _NON_BLOCKING = 1
 def time_launches(
     launch: Callable[[], object], *, launches: int, warmup: int = 3, flush_l2: bool = True, stream: int | None = None
 ) -> list[float]:
-    """Nanoseconds of each of ``launches`` calls of ``launch``, in order, warm-up calls not among them.
-
-    ``launch`` must put its work on ``stream`` (default: the current one) and not wait for it.  All launches are enqueued
-    before the first result is read, so the time the host takes does not show as long as it is ahead of the device; the
-    flush (a memset that does not count) gives it that lead.  Resolution of events: about 0.5 us (CUDA Runtime API,
-    cudaEventElapsedTime).
-    """
-    _check(launches, warmup)
-    ensure_context()
-    chosen = current_stream() if stream is None else stream
-    with ExitStack() as cleanup:
-        flush = _flush(cleanup) if flush_l2 else None
-        pairs = _event_pairs(launches, cleanup)
-        for _ in range(warmup):
-            launch()
-        for before, after in pairs:
-            if flush is not None:
-                call("cuMemsetD8Async", flush.pointer, 0, flush.nbytes, chosen)
-            call("cuEventRecord", before, chosen)
-            launch()
-            call("cuEventRecord", after, chosen)
-        synchronize(chosen)
-        return [_elapsed_ns(before, after) for before, after in pairs]
+    """Nanoseconds of each call, by events: :func:`tilelang_min.runtime.gpu_timing.time_launches` on an NVIDIA GPU."""
+    return gpu_timing.time_launches(
+        runtime("cuda"), launch, launches=launches, warmup=warmup, flush_l2=flush_l2, stream=stream
+    )
 
 
 def time_graph(
@@ -68,13 +45,14 @@ def time_graph(
     of ``batch`` launches that follow one another in a graph.  ``launch`` must put its work on the current stream (see
     :func:`tilelang_min.runtime.cuda.current_stream`) and neither wait nor allocate; LaunchError where it cannot be captured.
     """
-    _check(launches, warmup)
+    gpu_timing.check_numbers(launches, warmup)
+    cuda = runtime("cuda")
     ensure_context()
     with ExitStack() as cleanup:
         stream = int(call("cuStreamCreate", _NON_BLOCKING))
         cleanup.callback(_destroy, "cuStreamDestroy", stream)
-        flush = _flush(cleanup) if flush_l2 else None
-        pairs = _event_pairs(launches, cleanup)
+        flush = gpu_timing.flush_buffer(cuda, cleanup) if flush_l2 else None
+        pairs = gpu_timing.event_pairs(cuda, launches, cleanup)
         synchronize(current_stream())  # what the arguments still wait for
         with _on_stream(stream):
             for _ in range(warmup):
@@ -97,18 +75,13 @@ def time_graph(
         if flush is not None:
             call("cuGraphLaunch", graph, stream)
             synchronize(stream)
-            return [_elapsed_ns(before, after) for before, after in pairs]
+            return [cuda.elapsed_ns(before, after) for before, after in pairs]
         for before, after in pairs:
             call("cuEventRecord", before, stream)
             call("cuGraphLaunch", graph, stream)
             call("cuEventRecord", after, stream)
         synchronize(stream)
-        return [_elapsed_ns(before, after) / batch for before, after in pairs]
-
-
-def _check(launches: int, warmup: int) -> None:
-    if launches < 1 or warmup < 0:
-        raise LaunchError("launches must be at least 1, warmup at least 0")
+        return [cuda.elapsed_ns(before, after) / batch for before, after in pairs]
 
 
 def _captured(work: Callable[[], None], stream: int, cleanup: ExitStack) -> Any:
@@ -136,30 +109,12 @@ def _captured(work: Callable[[], None], stream: int, cleanup: ExitStack) -> Any:
 @contextmanager
 def _on_stream(stream: int) -> Iterator[None]:
     """Makes a stream the current one, torch's too."""
-    torch = sys.modules.get("torch")
+    torch = torch_on("cuda")
     in_torch: Any = nullcontext()
-    if torch is not None and torch.cuda.is_initialized():
+    if torch is not None:
         in_torch = torch.cuda.stream(torch.cuda.ExternalStream(stream))
     with in_torch, use_stream(stream):
         yield
-
-
-def _flush(cleanup: ExitStack) -> DeviceBuffer:
-    return cleanup.enter_context(DeviceBuffer(FLUSH_L2_SIZES * device_info().l2_bytes))
-
-
-def _event_pairs(count: int, cleanup: ExitStack) -> list[tuple[Any, Any]]:
-    pairs = []
-    for _ in range(count):
-        pair = (call("cuEventCreate", 0), call("cuEventCreate", 0))
-        for event in pair:
-            cleanup.callback(_destroy, "cuEventDestroy", event)
-        pairs.append(pair)
-    return pairs
-
-
-def _elapsed_ns(before: Any, after: Any) -> float:
-    return float(call("cuEventElapsedTime", before, after)) * 1e6
 
 
 def _destroy(name: str, handle: object) -> None:

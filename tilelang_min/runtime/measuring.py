@@ -80,9 +80,10 @@ class Measurement:
         }
 
 
-def measure_cuda(
+def measure_gpu(
     launch: Callable[[], object],
     *,
+    kind: str = "cuda",
     warmup_ms: float = 25.0,
     rep_ms: float = 100.0,
     flush_l2: bool = True,
@@ -90,22 +91,25 @@ def measure_cuda(
     warmup: int | None = None,
     rep: int | None = None,
 ) -> Measurement:
-    """Times work that ``launch`` puts on the current stream of the GPU.
+    """Times work that ``launch`` puts on the current stream of the GPU, of ``kind`` ``cuda`` or ``hip``.
 
     As many calls as fit into ``warmup_ms`` and ``rep_ms`` (at least :data:`LEAST`), or ``warmup`` and ``rep`` of them.  ``auto``
     takes events, and a graph where one call takes less than :data:`SHORT_NS`; where it cannot be captured events stay, with a
-    note.
+    note.  On AMD's GPUs there are events alone.
     """
-    from tilelang_min.runtime import cuda_timing
+    from tilelang_min.runtime import cuda_timing, gpu, gpu_timing
 
+    runtime = gpu.runtime(kind)
     check_method(method, ("auto", "events", "graph"))
+    if kind != "cuda" and method == "graph":
+        raise LaunchError("graphs are timed on NVIDIA GPUs only", remedy="time it with events: method='events'")
     estimate, before = 0.0, 0
     if method == "auto" or warmup is None or rep is None:
-        first = cuda_timing.time_launches(launch, launches=LEAST, warmup=1, flush_l2=flush_l2)
+        first = gpu_timing.time_launches(runtime, launch, launches=LEAST, warmup=1, flush_l2=flush_l2)
         estimate, before = sorted(first)[len(first) // 2], LEAST + 1
     calls, samples = _numbers(estimate, warmup_ms, rep_ms, warmup, rep)
     note = ""
-    if method == "graph" or (method == "auto" and estimate < SHORT_NS):
+    if method == "graph" or (kind == "cuda" and method == "auto" and estimate < SHORT_NS):
         try:
             times = cuda_timing.time_graph(launch, launches=samples, warmup=calls, flush_l2=flush_l2)
         except LaunchError as error:
@@ -115,7 +119,7 @@ def measure_cuda(
         else:
             per_sample = 1 if flush_l2 else cuda_timing.BATCH
             return Measurement(tuple(times), "graph", flush_l2, calls + before, per_sample)
-    times = cuda_timing.time_launches(launch, launches=samples, warmup=calls, flush_l2=flush_l2)
+    times = gpu_timing.time_launches(runtime, launch, launches=samples, warmup=calls, flush_l2=flush_l2)
     return Measurement(tuple(times), "events", flush_l2, calls + before, note=note)
 
 

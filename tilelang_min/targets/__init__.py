@@ -4,6 +4,7 @@
 devices with peaks.  :func:`occupancy` says how many blocks fit on a unit.  Imports nothing but the standard library.
 """
 
+from tilelang_min.targets.kfd import KfdGpu, amd_gpus, gfx_name
 from tilelang_min.targets.lane_maps import LDMATRIX, LDMATRIX_TRANS
 from tilelang_min.targets.occupancy import Occupancy, occupancy
 from tilelang_min.targets.peaks import dram_bytes_per_second, flops_per_second, shared_bytes_per_second
@@ -26,6 +27,7 @@ __all__ = [
     "LDMATRIX_TRANS",
     "Device",
     "GlobalTransfer",
+    "KfdGpu",
     "LaneMap",
     "MatrixInstruction",
     "Occupancy",
@@ -35,8 +37,10 @@ __all__ = [
     "Target",
     "Term",
     "UnitLimits",
+    "amd_gpus",
     "dram_bytes_per_second",
     "flops_per_second",
+    "gfx_name",
     "names",
     "occupancy",
     "resolve",

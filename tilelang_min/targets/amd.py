@@ -80,6 +80,10 @@ _RATES = (
 )
 
 
+_CACHE_BYTES = {"gfx90a": 8 * KIB * KIB, "gfx942": (32 + 256) * KIB * KIB, "gfx950": (32 + 256) * KIB * KIB}
+"""L2 of all dies of the largest device, and the Infinity Cache behind it, which the runtime's attributes do not tell."""
+
+
 def _device(arch: str, name: str, cus: int, clock_mhz: int, dram_gb_per_s: float) -> Device:
     return Device(
         name=name,
@@ -88,7 +92,8 @@ def _device(arch: str, name: str, cus: int, clock_mhz: int, dram_gb_per_s: float
         dram_bytes_per_s=round(dram_gb_per_s * GB),
         shared_bytes_per_clock_per_unit=128,
         flops_per_clock_per_unit=_FLOPS[arch],
-        source=f"{_RATES}; units, clock and bandwidth: AMD Instinct data sheet of the {name}",
+        source=f"{_RATES}; units, clock, bandwidth and caches: AMD Instinct data sheet of the {name}",
+        cache_bytes=_CACHE_BYTES[arch],
     )
 
 

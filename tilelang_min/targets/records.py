@@ -191,7 +191,8 @@ class Device:
     ``flops_per_clock_per_unit`` counts a fused multiply-add as 2, dense, by unit and type: ``matrix.float16``
     (products of float16 accumulated in float32), ``vector.float32``, ...  ``clock_hz`` is the highest clock;
     ``clock_hz_by_rate`` holds rates that the vendor states at another one.  ``shared_bytes_per_clock_per_unit`` is the
-    shared memory bandwidth.
+    shared memory bandwidth.  ``cache_bytes`` is the cache between the units and memory, all levels that they share together
+    (None where nothing here needs it).
     """
 
     name: str
@@ -202,6 +203,7 @@ class Device:
     flops_per_clock_per_unit: Mapping[str, float] = field(hash=False)
     source: str
     clock_hz_by_rate: Mapping[str, int] = field(default_factory=dict, hash=False)
+    cache_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tileprof.collect import ncu, nsys, perf, rocprofv3
+from tileprof.collect import nsys, perf, rocprofv3
 from tileprof.collect.tool import Availability
+from tileprof.execute.preflight import read_counter
 from tileprof.plan.machine import Machine, installed, probe
 
 OK, MISSING, LIMITED = "ok", "missing", "limited"
 _STYLES = {OK: "green", MISSING: "red", LIMITED: "yellow"}
 _INSTALL = "python -m pip install"
+_BUSY_SECONDS = 10.0  # how long to wait for a run that measures
 _PINNED = {"apache-tvm": "0.27.0.post1"}
 
 
@@ -96,7 +98,7 @@ def _nvidia(machine: Machine) -> Iterator[Finding]:
             detail = "no driver: kernels are compiled and simulated, not run"
             yield Finding("NVIDIA", "GPU", MISSING, detail, "use a machine with an NVIDIA GPU and its driver")
     yield _package("NVIDIA", "cuda-bindings", "launching on NVIDIA GPUs", extra="cuda")
-    yield profiler("NVIDIA", "ncu", ncu.available(), "counters per tile operation")
+    yield counters("counters per tile operation")
     yield profiler("NVIDIA", "nsys", nsys.available(), "times of launches on the device's own timeline, ranges")
     yield _package("NVIDIA", "ncu-report", "reading .ncu-rep files", extra="ncu")
 
@@ -121,6 +123,15 @@ def profiler(area: str, name: str, tool: Availability, purpose: str) -> Finding:
     if tool.usable:
         return Finding(area, name, OK, ", ".join(filter(None, (tool.version, tool.path))) + f": {purpose}")
     return Finding(area, name, LIMITED if tool.path else MISSING, f"{purpose}: {tool.why}", tool.remedy)
+
+
+def counters(purpose: str, root: Path = Path("/")) -> Finding:
+    """What ncu can do here, found out by reading a counter; where there is no ncu or no driver, nothing is tried."""
+    tool, read = read_counter(longest_s=_BUSY_SECONDS, root=root)
+    found = profiler("NVIDIA", "ncu", tool, purpose)
+    if read is None or not tool.usable:
+        return found
+    return replace(found, detail=f"{found.detail}; {read.text}, in {read.seconds:.1f} s")
 
 
 def _counters() -> Iterator[Finding]:
@@ -160,7 +171,8 @@ def abilities(findings: list[Finding]) -> list[str]:
 def doctor(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the exact remedy.
 
-    Exit status 2 where something that every run needs is missing.
+    On an NVIDIA GPU a counter is read with Nsight Compute, which takes seconds.  Exit status 2 where something that every run
+    needs is missing.
     """
     findings = examine(probe())
     broken = [finding for finding in findings if finding.required and finding.state == MISSING]

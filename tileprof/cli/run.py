@@ -61,7 +61,7 @@ def run(
         workload=workload, output=output, targets=targets, profilers=profilers, executor=executor,
         yes=yes, resume=resume, force=force, against=against,
     )  # fmt: skip
-    prepared = prepare(options)
+    prepared = prepare(options, preflight=not dry_run, say=lambda text: click.echo(text, err=True))
     if dry_run:
         _list_cases(prepared)
         return 0

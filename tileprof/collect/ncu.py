@@ -37,16 +37,21 @@ def parse_version(text: str) -> str:
     return found[1] if found else ""
 
 
+def located(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
+    """Whether there is an ncu that says which version it is."""
+    return identified(TOOL, find(environment, root), parse_version, INSTALL)
+
+
 def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
     """Whether ncu can read counters here, found out without running a kernel.
 
     Looks at the driver, the driver's restriction of profiling to administrators and this process's capabilities.  A
-    machine may still refuse when it is tried (virtual machines, a second profiler): :func:`check_log` says so then.
+    machine may still refuse when it is tried (virtual machines, a second profiler): ``ncu_probe.py`` tries it.
     """
-    found = identified(TOOL, find(environment, root), parse_version, INSTALL)
+    found = located(environment, root)
     if found.usable:
         found = with_nvidia_driver(found, root)
-    if found.usable and _restricted(root) and not _privileged(root):
+    if found.usable and _restricted(root) and not privileged(root):
         return found.denied("the driver lets only administrators read counters", PERMISSION)
     return found
 
@@ -60,7 +65,7 @@ def _restricted(root: Path) -> bool:
     return re.search(r"^RmProfilingAdminOnly:\s*1\b", parameters, re.MULTILINE) is not None
 
 
-def _privileged(root: Path) -> bool:
+def privileged(root: Path) -> bool:
     """Whether this process has CAP_SYS_ADMIN or CAP_PERFMON: root in a container often has neither."""
     try:
         status = (root / "proc/self/status").read_text(encoding="utf-8", errors="replace")
@@ -141,45 +146,62 @@ def parse_log(text: str) -> Log:
     return Log(tuple(errors), tuple(warnings), profiled, tuple(seen))
 
 
-# What a message means: pattern, error, what is wrong, what to do.
-_KNOWN: tuple[tuple[str, type[TileprofError], str, str], ...] = (
-    (
-        r"ERR_NVGPUCTRPERM|does not have permission|permission to access NVIDIA GPU Performance Counters",
-        ProfilerUnavailable,
-        "no permission to read the GPU's counters",
-        PERMISSION,
+DENIED, HIDDEN, BUSY, LOCKED, DRIVER, NO_COUNTER, PROGRAM = (
+    "denied", "hidden", "another profiler", "lock", "driver", "no counter", "program",
+)  # fmt: skip
+"""What an error or warning of ncu can mean."""
+
+_MEANINGS = (
+    (r"ERR_NVGPUCTRPERM|does not have permission|INSUFFICIENT_PRIVILEGES|permission to access NVIDIA GPU", DENIED),
+    (r"LibraryNotLoaded|LibraryNotFound|not supported (?:in|by|on) (?:this|the) (?:virtual|sandbox)", HIDDEN),
+    (r"driver resource was unavailable|MULTIPLE_SUBSCRIBERS|[Aa]nother (?:tool|profiler|CUPTI)", BUSY),
+    (r"lock file|InterprocessLock|nsight-compute-lock", LOCKED),
+    (r"driver is not compatible|stub libcuda|failed to connect to the CUDA driver|driver version is insufficient", DRIVER),
+    (r"Failed to find metric|Could not find metric|unknown metric|is not available for", NO_COUNTER),
+    (r"The application returned an error code|The application terminated|received signal", PROGRAM),
+)  # fmt: skip
+
+HIDDEN_TEXT = "this machine hides the GPU's counters, as sandboxed virtual machines do"
+BUSY_TEXT = "another profiler or monitor holds the GPU's counters"
+LOCKED_TEXT = "its lock belongs to another user"
+DRIVER_TEXT = "this ncu does not fit the driver"
+REMEDIES = {
+    HIDDEN: "use a machine with direct access to the GPU; times, static and simulated figures need no counters",
+    BUSY: (
+        "stop the other one (dcgmi profile --pause pauses DCGM; torch.profiler, Proton, nsys and ncu hold counters while "
+        "they run) and try again"
     ),
-    (
-        r"LibraryNotLoaded|not supported (?:in|by|on) (?:this|the) (?:virtual|sandbox)",
-        ProfilerUnavailable,
-        "this machine hides the GPU's counters, as sandboxed virtual machines do",
-        "use a machine with direct access to the GPU; times, static and simulated figures need no counters",
-    ),
-    (
-        r"driver resource was unavailable",
-        MeasurementInvalid,
-        "another profiler or monitor holds the GPU's counters",
-        "stop it (dcgmi profile --pause pauses DCGM) and try again",
-    ),
-    (
-        r"cuda driver is not compatible|Cuda driver is not compatible|stub libcuda|failed to connect to the CUDA driver",
-        ProfilerUnavailable,
-        "this ncu does not fit the driver",
-        "install the ncu of the driver's CUDA release, or a newer driver",
-    ),
-    (
-        r"Failed to find metric|Could not find metric|unknown metric|is not available for",
+    LOCKED: "delete /tmp/nsight-compute-lock as its owner or root, or set TMPDIR to a folder of yours",
+    DRIVER: "install the ncu of the driver's CUDA release (TILEPROF_NCU names one of several), or a newer driver",
+}
+"""What to do, where that does not depend on the machine."""
+
+_KNOWN: dict[str, tuple[type[TileprofError], str, str]] = {
+    DENIED: (ProfilerUnavailable, "no permission to read the GPU's counters", PERMISSION),
+    HIDDEN: (ProfilerUnavailable, HIDDEN_TEXT, REMEDIES[HIDDEN]),
+    BUSY: (MeasurementInvalid, BUSY_TEXT, REMEDIES[BUSY]),
+    LOCKED: (ProfilerUnavailable, LOCKED_TEXT, REMEDIES[LOCKED]),
+    DRIVER: (ProfilerUnavailable, DRIVER_TEXT, REMEDIES[DRIVER]),
+    NO_COUNTER: (
         ProfilerUnavailable,
         "ncu does not know a counter on this GPU",
         "leave it out of the workload's raw metrics; ncu --query-metrics lists what there is",
     ),
-    (
-        r"The application returned an error code|The application terminated|received signal",
+    PROGRAM: (
         CaseFailed,
         "the profiled program failed",
         "run it without the profiler first: its own output says why",
     ),
-)
+}
+
+
+def meaning_of(messages: Sequence[str]) -> tuple[str, str]:
+    """(what it means, the message) of the first that is known, in the order of causes; ("", "") where none is."""
+    for pattern, meaning in _MEANINGS:
+        for message in messages:
+            if re.search(pattern, message):
+                return meaning, message
+    return "", ""
 
 
 def check_log(text: str, returncode: int = 0, *, symbol: str = "") -> Log:
@@ -189,10 +211,10 @@ def check_log(text: str, returncode: int = 0, *, symbol: str = "") -> Log:
     Raises :class:`ProfilerUnavailable`, :class:`MeasurementInvalid` or :class:`CaseFailed`.
     """
     log = parse_log(text)
-    for pattern, error, wrong, remedy in _KNOWN:
-        for message in (*log.errors, *(log.warnings if not log.profiled else ())):
-            if re.search(pattern, message):
-                raise error(f"{TOOL}: {wrong}: {message}", remedy=remedy)
+    meaning, message = meaning_of((*log.errors, *(log.warnings if not log.profiled else ())))
+    if meaning:
+        error, wrong, remedy = _KNOWN[meaning]
+        raise error(f"{TOOL}: {wrong}: {message}", remedy=remedy)
     if any("No kernels were profiled" in message for message in (*log.warnings, *log.errors)):
         seen = f"; kernels it saw: {', '.join(log.seen)}" if log.seen else ""
         raise MeasurementInvalid(

@@ -13,6 +13,7 @@ from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
 from tileprof.collect.tool import Availability
 from tileprof.errors import UsageError
+from tileprof.execute.preflight import ncu_preflight
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import Paths
 from tileprof.execute.sweep import Executor, Sweep
@@ -90,8 +91,18 @@ def parse_executor(text: str) -> Executor:
     )
 
 
-def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
-    """Load and check everything that can be checked without running.  Raises WorkloadError, UsageError, ProfilerUnavailable."""
+def prepare(
+    options: RunOptions,
+    machine: Machine | None = None,
+    *,
+    preflight: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Prepared:
+    """Load and check everything that can be checked without running a case.
+
+    With ``preflight`` a counter is read where Nsight Compute is to measure on a GPU that is here, so that a profiler which is
+    denied costs seconds; ``say`` hears why that takes longer.  Raises WorkloadError, UsageError, ProfilerUnavailable.
+    """
     if options.resume and options.force:
         raise UsageError("--resume and --force exclude each other")
     executor = parse_executor(options.executor)
@@ -107,7 +118,8 @@ def prepare(options: RunOptions, machine: Machine | None = None) -> Prepared:
     used = {case.target.name for case in cases}
     names = tuple(name for name in workload.targets if name in used)
     machine = machine or probe()
-    plan = make_plan(workload, names, machine, options.profilers, TOOLS)
+    tools = {**TOOLS, "ncu": lambda: ncu_preflight(say)} if preflight else TOOLS
+    plan = make_plan(workload, names, machine, options.profilers, tools)
     return Prepared(options, workload, tuple(cases), plan, machine, executor)
 
 

@@ -132,6 +132,12 @@ def _check_counters(workload: Workload, names: tuple[str, ...], machine: Machine
         raise UsageError("; ".join(dict.fromkeys(wrong)), remedy="correct metrics: raw: ncu: in the workload file")
 
 
+def _or_without(remedy: str) -> str:
+    """What to do about a profiler that cannot measure, and how to go on without it."""
+    without = "go on without it: --profiler auto takes what there is, and says what is missing"
+    return f"{remedy}; or {without}" if remedy else without
+
+
 class _Tools:
     """Asks each tool once whether it can be used; one that nobody answers for cannot."""
 
@@ -174,7 +180,7 @@ class _TargetPlanner:
         for profiler in named:
             state = self.tools[profiler]
             if not state.usable:
-                raise ProfilerUnavailable(f"{profiler}: {state.why}", remedy=state.remedy or None)
+                raise ProfilerUnavailable(f"{profiler}: {state.why}", remedy=_or_without(state.remedy))
         counters = tuple(dict.fromkeys([*named, *self.automatic()]))
         timed = "none" not in self.profilers
         gpu = self.machine.gpu_for(target.kind, target.target.partition(":")[2])

@@ -17,7 +17,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tilelang_min.codegen.nvidia import generate
-from tilelang_min.codegen.nvidia.nvrtc import compile_cubin
+from tilelang_min.codegen.nvidia.nvrtc import compile_cubin, fixed_options
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import CompiledKernel, SourceLocation, ThreadProgram
 
@@ -261,3 +261,10 @@ def test_a_long_loop_of_float16_arithmetic_compiles_at_once() -> None:
     assert "#pragma unroll 4\n" in half.source()
     assert half.metadata.compile_seconds["nvrtc"] < 20
     assert "#pragma unroll" not in tilelang.compile(factory("float32"), "cuda:sm_90a", cache=False).source()
+
+
+def test_nvrtc_keeps_nothing() -> None:
+    """What it takes from its own cache comes without the report that registers and spills are read from."""
+    assert "--no-cache" in fixed_options("sm_90a", "12.9")
+    assert "--no-cache" in fixed_options("sm_90a", "13.5")
+    assert "--no-cache" not in fixed_options("sm_70", "12.8")  # does not know it

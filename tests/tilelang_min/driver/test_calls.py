@@ -13,6 +13,8 @@ import tilelang_min.language as T
 from tilelang_min.driver import arguments
 from tilelang_min.errors import LanguageError, LaunchError, TargetError
 from tilelang_min.program import Parameter
+from tilelang_min.runtime import gpu, hip_library
+from tilelang_min.targets import kfd
 
 
 @T.prim_func
@@ -214,12 +216,21 @@ def test_bound_to_tensors() -> None:
 def test_launching_where_it_cannot_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     from tilelang_min.runtime import cuda
 
-    monkeypatch.setattr(cuda, "available", lambda: (False, "no driver"))
+    def fails() -> int:
+        raise LaunchError("no driver", remedy="install one")
+
+    monkeypatch.setattr(cuda, "ensure_context", fails)
     made = tilelang.compile(axpy, "cuda:sm_80", cache=False)
-    with pytest.raises(LaunchError, match="kernel axpy is for cuda:sm_80, and there is no such GPU here: no driver"):
+    with pytest.raises(
+        LaunchError, match="kernel axpy is for cuda:sm_80, and there is no such GPU here: no driver"
+    ) as caught:
         made(*tensors())
+    assert "install one; or compile for 'cpu'" in (caught.value.remedy or "")
     made = tilelang.compile(axpy, "hip:gfx942", cache=False)
-    with pytest.raises(LaunchError, match="launching on hip:gfx942 is not supported by this version") as caught:
+    monkeypatch.setattr(kfd, "trouble", lambda: ("no AMD GPU with its driver here", "use another machine"))
+    monkeypatch.setattr(hip_library, "library_path", lambda: None)
+    hip_library.library.cache_clear()
+    with pytest.raises(LaunchError, match="for hip:gfx942, and there is no such GPU here: no AMD GPU with") as caught:
         made(*tensors())
     assert "kernel.simulate" in (caught.value.remedy or "")
 
@@ -253,7 +264,7 @@ X = Parameter("X", "float32", (10, 4), "in")
 
 
 def test_tensors_on_a_gpu() -> None:
-    prepared = arguments.prepare_cuda("k", [X], [OnGpu(64)])
+    prepared = arguments.prepare_gpu("k", [X], [OnGpu(64)], gpu.runtime("cuda"))
     assert prepared.pointers == [64]
     for tensor, message in (
         (OnGpu(68), "parameter X starts at an address that is no multiple of 16 bytes"),
@@ -262,7 +273,7 @@ def test_tensors_on_a_gpu() -> None:
         ([1, 2], "parameter X: list is not a tensor on a GPU"),
     ):
         with pytest.raises(LaunchError) as caught:
-            arguments.prepare_cuda("k", [X], [tensor])
+            arguments.prepare_gpu("k", [X], [tensor], gpu.runtime("cuda"))
         assert message in caught.value.message
         assert caught.value.remedy
 

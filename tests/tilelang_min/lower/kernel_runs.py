@@ -1,4 +1,4 @@
-"""Running a kernel for a test: compiled and launched on the CPU, lowered and simulated for GPUs."""
+"""Running a kernel for a test: compiled and launched on the CPU, lowered and simulated for GPUs, or launched there too."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from tilelang_min.simulate import simulate
 TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "int32": 0.0}
 """Largest difference from float64, relative to the largest expected value."""
 
+LAUNCHED: dict[str, dict[str, Any]] = {"cpu": {}}
+"""Targets whose kernels are launched, with options to compile them with; ``tests/gpu`` adds that of the GPU at hand."""
+
 
 def run(kernel: PrimFunc, target: str, arrays: Sequence[Any], blocks: Sequence[Any] | None = None) -> dict[str, Any]:
     """What ``kernel`` leaves in its output parameters, by name.  ``arrays`` are not changed."""
-    if target == "cpu":
-        compiled = tilelang.compile(kernel, "cpu", cache=False)
+    if target in LAUNCHED:
+        compiled = tilelang.compile(kernel, target, cache=False, options=LAUNCHED[target])
         copies = [array.copy() for array in arrays]
         compiled(*copies)
         return {p.name: copy for p, copy in zip(compiled.parameters, copies, strict=True) if p.access != "in"}

@@ -71,7 +71,9 @@ def plan(target: str, *types: str, precision: str = "exact") -> Any:
     ],
 )
 def test_two_types(target: str, types: tuple[str, str, str], transposes: tuple[bool, bool]) -> None:
-    assert error(target, *types, transposes, "exact") < (1e-6 if types[2] == "float32" else 1e-12)
+    """Launched on Hopper, products of warp groups add float8 in fewer bits than float32 has (``docs/hopper.md``)."""
+    limit = 1e-12 if types[2] == "int32" else 5e-4 if target == "cuda:sm_90a" else 1e-6
+    assert error(target, *types, transposes, "exact") < limit
 
 
 def test_two_types_have_instructions_of_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tilelang_min import profiler
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime import cuda, cuda_timing, measuring
-from tilelang_min.runtime.measuring import Measurement, measure_cuda, measure_host
+from tilelang_min.runtime.measuring import Measurement, measure_gpu, measure_host
 
 
 @pytest.fixture
@@ -67,29 +67,29 @@ def test_work_that_cannot_be_captured(driver: Any) -> None:
     driver.failures["cuStreamEndCapture"] = type(driver).CUresult.CUDA_ERROR_INVALID_VALUE
     with pytest.raises(LaunchError, match="the work cannot be captured in a CUDA graph: cuStreamEndCapture failed"):
         cuda_timing.time_graph(launch(driver), launches=1)
-    measured = measure_cuda(launch(driver), warmup=1, rep=2)
+    measured = measure_gpu(launch(driver), warmup=1, rep=2)
     assert measured.method == "events"
     assert "cannot be captured" in measured.note
     assert "cannot be captured" in measured.describe()
     with pytest.raises(LaunchError, match="cannot be captured"):
-        measure_cuda(launch(driver), method="graph")
+        measure_gpu(launch(driver), method="graph")
 
 
 def test_short_work_is_timed_in_a_graph_and_long_work_launch_by_launch(driver: Any) -> None:
-    short = measure_cuda(launch(driver), warmup=1, rep=2, flush_l2=False)
+    short = measure_gpu(launch(driver), warmup=1, rep=2, flush_l2=False)
     assert (short.method, short.flushed, short.per_sample) == ("graph", False, cuda_timing.BATCH)
     assert short.how == "CUDA graphs of 20 launches each"
     driver.results["cuEventElapsedTime"] = lambda before, after: 1.0  # milliseconds
-    long = measure_cuda(launch(driver))
+    long = measure_gpu(launch(driver))
     assert (long.method, long.flushed, len(long.samples_ns), long.warmup) == ("events", True, 100, 25 + 6)
     assert long.median_ms == 1.0
     assert long.describe() == "events around single launches, cache flushed before each, 100 samples after 31 calls"
-    assert measure_cuda(launch(driver), rep_ms=0.1).samples_ns == (1e6,) * measuring.LEAST
+    assert measure_gpu(launch(driver), rep_ms=0.1).samples_ns == (1e6,) * measuring.LEAST
 
 
 def test_unknown_methods(driver: Any) -> None:
     with pytest.raises(LaunchError, match="no such method of timing: 'clock'") as caught:
-        measure_cuda(launch(driver), method="clock")
+        measure_gpu(launch(driver), method="clock")
     assert "events, graph" in (caught.value.remedy or "")
     with pytest.raises(LaunchError, match="no such method of timing"):
         profiler.measure(lambda: None, method="clock")

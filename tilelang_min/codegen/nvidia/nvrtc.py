@@ -81,6 +81,21 @@ def include_directory() -> str:
     raise CodegenError("the header cuda_fp16.h is not installed", remedy=_REMEDY)
 
 
+def fixed_options(arch: str, compiler: str) -> list[str]:
+    """Options of every compilation for an architecture, by the NVRTC of that version (``13.5``)."""
+    # Since 12.9, where a GPU's driver is, NVRTC keeps what it made and then has no report of ptxas, which metadata is read from.
+    major, minor = map(int, compiler.split("."))
+    return [
+        f"--gpu-architecture={arch}",
+        "-lineinfo",
+        "-default-device",
+        "--std=c++17",
+        "--ptxas-options=-v",
+        *(["--no-cache"] if (major, minor) >= (12, 9) else []),
+        *(f"-diag-suppress={number}" for number in SUPPRESSED_DIAGNOSTICS),
+    ]
+
+
 def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] = ()) -> NvrtcResult:
     """Compile CUDA C++ for one architecture (``sm_90a``); ``name`` is the kernel's in messages.
 
@@ -88,16 +103,7 @@ def compile_cubin(source: str, *, arch: str, name: str, options: Sequence[str] =
     """
     library = _library(_is_old(arch))
     started = time.perf_counter()
-    arguments = [
-        f"--gpu-architecture={arch}",
-        f"-I{include_directory()}",
-        "-lineinfo",
-        "-default-device",
-        "--std=c++17",
-        "--ptxas-options=-v",
-        *(f"-diag-suppress={number}" for number in SUPPRESSED_DIAGNOSTICS),
-        *options,
-    ]
+    arguments = [f"-I{include_directory()}", *fixed_options(arch, version(arch)), *options]
     program = ctypes.c_void_p()
     # Absolute: the current directory would get into the line table, and make each directory's binary another.
     file = f"/{name}.cu".encode(errors="replace")

@@ -1,0 +1,35 @@
+"""Before a run: is the profiler allowed to count?  A counter is read while this process holds the GPU, so nothing else measures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from tileprof.collect import ncu, ncu_probe
+from tileprof.collect.ncu_probe import CounterRead
+from tileprof.collect.tool import Availability, with_nvidia_driver
+from tileprof.errors import MeasurementInvalid
+from tileprof.execute.gpu_lock import LONGEST_WAIT_S, first_device, held
+
+
+def read_counter(
+    say: Callable[[str], None] = lambda _: None, longest_s: float = LONGEST_WAIT_S, root: Path = Path("/")
+) -> tuple[Availability, CounterRead | None]:
+    """ncu as a real counter read leaves it, and the read; None where there is nothing to try it with.
+
+    Waits up to ``longest_s`` seconds for another run on the GPU, of which ``say`` hears; ``root`` is for tests.
+    """
+    found = ncu.located(root=root)
+    if not found.usable or not with_nvidia_driver(found, root).usable:
+        return ncu_probe.read_counter(root=root)
+    try:
+        with held(first_device("nvidia"), threading.Event(), say, longest_s=longest_s):
+            return ncu_probe.read_counter(root=root)
+    except MeasurementInvalid as error:
+        return found.denied(f"not tried: {error}", "try again when that run has ended"), None
+
+
+def ncu_preflight(say: Callable[[str], None] = lambda _: None) -> Availability:
+    """Whether ncu can read counters here, found out by reading one."""
+    return read_counter(say)[0]
