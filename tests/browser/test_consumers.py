@@ -1,7 +1,7 @@
 """Our exports in speedscope itself, which also reads collapsed stacks and Chrome traces.
 
 Needs the npm package ``speedscope`` unpacked (``npm pack speedscope && tar xzf speedscope-*.tgz``) and ``TILEPROF_SPEEDSCOPE``
-naming its ``dist/release``; nothing of it is kept here.  Perfetto has no such package: its form is checked in ``test_exports.py``.
+naming its ``dist/release``; nothing of it is kept here.  Perfetto's trace processor needs no browser: ``report/test_perfetto.py``.
 """
 
 from __future__ import annotations

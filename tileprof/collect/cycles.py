@@ -75,18 +75,18 @@ def timeline_metrics(message: Mapping[str, Any]) -> list[Metric]:
     """
     events = message["events"]
     many = max((event["worker"] for event in events), default=0) >= GROUP_WARPS
-    each = GROUP_WARPS if many else 1
+    each, word = (GROUP_WARPS, "group") if many else (1, message["cycles"]["worker"])
     source = Provenance(
         "measured", TOOL, __version__, "one block of a build of its own; the first executions of each operation"
     )
-    seen: dict[tuple[int, int], int] = {}
+    seen: dict[tuple[int, int, str], int] = {}
     rows = []
     for event in sorted(events, key=lambda item: item["begin"]):
         group, place = divmod(event["worker"], each)
         if place:
             continue
-        operation = event["operation"]
-        number = seen[operation, group] = seen.get((operation, group), -1) + 1
-        where = {"operation": operation, "access": f"group {group}", "launch": number}
+        operation, phase = event["operation"], event["phase"]
+        number = seen[operation, group, phase] = seen.get((operation, group, phase), -1) + 1
+        where = {"operation": operation, "access": f"{word} {group} {phase}", "launch": number}
         rows += [make(f"cycles.{end}", float(event[end]), source, **where) for end in ("begin", "end")]
     return [row for row in rows if row is not None]

@@ -2,7 +2,7 @@
 
 A target is a process; one thread holds the cases, each as long as its median time; another every timed launch.  When a launch began
 is not measured: launches are laid end to end, and every event says so.  Where an instrumented build measured one block, its
-operations follow on threads of their own, a warp group each.
+operations follow on threads of their own, a warp or warp group each.
 """
 
 from __future__ import annotations
@@ -63,17 +63,22 @@ def _blocks(cases: list[CaseResult], process: int, labels: dict[str, str]) -> li
     events: list[dict[str, Any]] = []
     thread = BLOCK
     for case in cases:
-        spans = timelines(case)
-        for group in sorted({span.group for span in spans}):
-            events.append(_name("thread_name", process, thread, f"{labels[case.id]}, warp group {group}, cycles"))
-            events += [_span(span, process, thread) for span in spans if span.group == group]
+        rows: dict[str, list[Span]] = {}
+        for span in timelines(case):
+            rows.setdefault(span.who, []).append(span)
+        for who, spans in rows.items():
+            events.append(_name("thread_name", process, thread, f"{labels[case.id]}, {who}, cycles"))
+            events += [_span(span, process, thread) for span in spans]
             thread += 1
     return events
 
 
 def _span(span: Span, process: int, thread: int) -> dict[str, Any]:
-    arguments = {"operation": span.operation, "line": span.line, "unit": "one cycle is shown as one nanosecond"}
-    return _event(span.label, process, thread, span.start, span.end - span.start, arguments)
+    arguments = {
+        "operation": span.operation, "line": span.line, "execution": span.iteration, "phase": span.phase or None,
+        "unit": "one cycle is shown as one nanosecond",
+    }  # fmt: skip
+    return _event(span.what, process, thread, span.start, span.end - span.start, arguments)
 
 
 def _arguments(case: CaseResult) -> dict[str, Any]:
@@ -88,11 +93,19 @@ def _arguments(case: CaseResult) -> dict[str, Any]:
 def _event(
     name: str, process: int, thread: int, start_ns: float, length_ns: float, arguments: dict[str, Any]
 ) -> dict[str, Any]:
+    known = {
+        key: _text(value) if isinstance(value, str) else value for key, value in arguments.items() if value is not None
+    }
     return {
-        "name": name, "cat": "kernel", "ph": "X", "pid": process, "tid": thread,
-        "ts": round(start_ns / 1e3, 6), "dur": round(length_ns / 1e3, 6), "args": arguments,
+        "name": _text(name), "cat": "kernel", "ph": "X", "pid": process, "tid": thread,
+        "ts": round(start_ns / 1e3, 6), "dur": round(length_ns / 1e3, 6), "args": known,
     }  # fmt: skip
 
 
 def _name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
+    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": _text(name)}}
+
+
+def _text(text: str) -> str:
+    """A name that arrives whole: Perfetto ends a text at its first NUL."""
+    return text.replace("\0", "\N{SYMBOL FOR NULL}")

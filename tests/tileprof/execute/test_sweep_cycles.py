@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from unpacked import data_of
 
 from tileprof.analyse.timeline import timelines
 from tileprof.cli.progress import outcome as told
@@ -47,8 +48,8 @@ def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
     assert [(span.operation, span.group, span.iteration) for span in spans] == [(nest, 0, 0)]
     assert 0 == spans[0].start < spans[0].end
     assert case.timing is not None  # of the plain build
-    page = (outcome.directory / "index.html").read_text()
-    assert "cycles of all warps, by clock reads" in page  # a way to weigh the flame graph
+    page = data_of((outcome.directory / "index.html").read_text())
+    assert "cycles of all warps, by clock reads" in str(page["flame"])  # a way to weigh the flame graph
 
     bundle = f"run/{case.bundle}"
     text = WORKLOAD[: WORKLOAD.index("kernels:")] + ALONE.format(bundle=bundle)
@@ -107,8 +108,10 @@ def test_a_sample_of_blocks_is_called_one() -> None:
 def test_events_become_the_spans_of_warp_groups() -> None:
     rows = timeline_metrics(message())
     assert [(row.metric, row.access, row.launch, row.value) for row in rows if row.metric == "cycles.begin"] == [
-        ("cycles.begin", "group 0", 0, 0), ("cycles.begin", "group 1", 0, 4),
-        ("cycles.begin", "group 0", 1, 20), ("cycles.begin", "group 1", 1, 24),
+        ("cycles.begin", "group 0 issue", 0, 0), ("cycles.begin", "group 1 issue", 0, 4),
+        ("cycles.begin", "group 0 wait", 0, 20), ("cycles.begin", "group 1 wait", 0, 24),
     ]  # fmt: skip
-    few = {"events": [event for event in message()["events"] if event["worker"] < 4]}
-    assert {row.access for row in timeline_metrics(few)} == {f"group {number}" for number in range(4)}
+    few = message() | {"events": [event for event in message()["events"] if event["worker"] < 4]}
+    assert {row.access for row in timeline_metrics(few)} == {
+        f"warp {number} {phase}" for number in range(4) for phase in ("issue", "wait")
+    }

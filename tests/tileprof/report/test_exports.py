@@ -118,3 +118,11 @@ def test_operations_of_an_instrumented_block_are_laid_on_its_warp_groups() -> No
     assert [(e["tid"], e["args"]["operation"], e["ts"], e["dur"]) for e in spans] == [
         (10, 3, 0.1, 0.08), (10, 5, 0.18, 0.22), (11, 3, 0.1, 0.09),
     ]  # fmt: skip
+
+
+def test_a_trace_has_no_text_that_perfetto_would_cut() -> None:
+    assert "\\u0000" in json.dumps(HOSTILE)
+    record = json.loads(trace.render(RUNS["hostile"]))
+    texts = [text for e in record["traceEvents"] for text in (e["name"], *map(str, e["args"].values()))]
+    assert not any("\0" in text for text in texts)
+    assert any("\N{SYMBOL FOR NULL}yyy" in text for text in texts)
