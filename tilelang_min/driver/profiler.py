@@ -54,15 +54,15 @@ class Profiler:
     ) -> Measurement:
         """The samples, with how they were taken.  Without ``warmup`` and ``rep`` as many as fit into 25 and 100 ms."""
         check_method(method)
-        with self._launch(args) as launch:
+        with self.launching(*args) as launch:
             if self.kernel.target.kind == "cpu":
                 return measure_host(launch, warmup=warmup, rep=rep)
             kind = self.kernel.target.kind
             return measure_gpu(launch, kind=kind, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)
 
     @contextmanager
-    def _launch(self, args: tuple[Any, ...]) -> Iterator[Callable[[], None]]:
-        """A function that launches the kernel on arguments prepared once."""
+    def launching(self, *args: Any) -> Iterator[Callable[[], None]]:
+        """A function that launches on arguments prepared once; NumPy arrays are copied to a GPU before, and back afterwards."""
         kernel = self.kernel
         tensors = args or random_arguments(kernel.parameters)
         launcher = kernel._launcher or kernel._load()

@@ -232,20 +232,31 @@ class Ended:
 
 
 def run_command(
-    command: Sequence[str], limit_s: float, log: Path, stop: threading.Event, cwd: Path | None = None
+    command: Sequence[str],
+    limit_s: float,
+    log: Path,
+    stop: threading.Event,
+    cwd: Path | None = None,
+    journal: Path | None = None,
 ) -> int | None:
     """The exit status of :func:`timed_command`."""
-    ended = timed_command(command, limit_s, log, stop, cwd)
+    ended = timed_command(command, limit_s, log, stop, cwd, journal)
     return None if ended is None else ended.status
 
 
 def timed_command(
-    command: Sequence[str], limit_s: float, log: Path, stop: threading.Event, cwd: Path | None = None
+    command: Sequence[str],
+    limit_s: float,
+    log: Path,
+    stop: threading.Event,
+    cwd: Path | None = None,
+    journal: Path | None = None,
 ) -> Ended | None:
     """Run a command in a process group of its own, output to ``log``; how it ended, or None once ``stop`` is set.
 
-    It starts in the folder ``cwd``.  Raises ChildTimeout after ``limit_s`` seconds, OSError where it cannot be started.  Nothing
-    of the group is left running in any case; clearing up is not in the time.
+    It starts in the folder ``cwd``.  Raises ChildTimeout after ``limit_s`` seconds, or, where it writes its progress to the file
+    ``journal``, so long after its last line there; OSError where it cannot be started.  Nothing of the group is left running in
+    any case; clearing up is not in the time.
     """
     mark = new_mark()
     with log.open("ab") as output:
@@ -260,13 +271,15 @@ def timed_command(
             cwd=cwd,
             start_new_session=True,
         )
-        end = time.monotonic() + limit_s
+        end, written = time.monotonic() + limit_s, 0
         handle = _process_handle(process.pid)
         try:
             while not stop.is_set():
                 if _ends_within(process, handle, _TICK_S):
                     wall_ns = time.perf_counter_ns() - begin
                     return Ended(process.wait(), wall_ns)
+                if journal is not None and (size := _size(journal)) != written:
+                    end, written = time.monotonic() + limit_s, size
                 if time.monotonic() > end:
                     raise ChildTimeout(f"no end after {limit_s:g} s")
             return None
@@ -277,6 +290,13 @@ def timed_command(
                 os.killpg(process.pid, signal.SIGKILL)
             end_descendants(mark)
             process.wait()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _process_handle(pid: int) -> int | None:

@@ -73,7 +73,7 @@ class ForeignCase:
         builder, limit_s = self.builder, self.workload.timeout_s
         with measuring(builder, ncu.TOOL, "counters", limit_s):
             found = run_ncu(
-                builder,
+                self.case.hash,
                 self._profiled_command(),
                 self.directory,
                 limit_s,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tileprof.collect import ncu
-from tileprof.errors import MeasurementInvalid, TileprofError
+from tileprof.errors import MeasurementInvalid, ProfilerUnavailable, TileprofError
 from tileprof.execute.child import ChildTimeout, run_command
 from tileprof.execute.results import CaseBuilder
 from tileprof.plan.machine import Gpu
@@ -39,7 +39,7 @@ def measuring(builder: CaseBuilder, tool: str, what: str, limit_s: float) -> Ite
 
 
 def run_ncu(
-    builder: CaseBuilder,
+    name: str,
     child: Sequence[str],
     directory: RunDirectory,
     limit_s: float,
@@ -48,23 +48,24 @@ def run_ncu(
     cwd: Path | None = None,
     *,
     symbol: str | None = None,
+    journal: Path | None = None,
     **selection: Any,
 ) -> tuple[Path, ncu.Log] | None:
-    """Run ``child`` under Nsight Compute on ``gpu``: the report, and what the log says.
+    """Run ``child`` under Nsight Compute on ``gpu``: the report, and what the log says; None once ``stop`` is set.
 
-    None where ncu is gone, which the builder is told, or once ``stop`` is set.  ``symbol`` and ``selection`` are those of
-    :func:`tileprof.collect.ncu.command`.  Raises what :func:`tileprof.collect.ncu.check_log` and
-    :func:`tileprof.execute.child.run_command` raise: to be called while :func:`measuring`.
+    ``name`` is that of the files.  ``symbol`` and ``selection`` are those of :func:`tileprof.collect.ncu.command`, ``journal`` that
+    of :func:`tileprof.execute.child.timed_command`.  Raises what :func:`tileprof.collect.ncu.check_log` and that function raise,
+    and ProfilerUnavailable where ncu is gone: to be called while :func:`measuring`.
     """
-    report = directory.raw / f"{builder.case.hash}.ncu-rep"
-    log = directory.raw / f"{builder.case.hash}.ncu.log"
+    report = directory.raw / f"{name}.ncu-rep"
+    log = directory.raw / f"{name}.ncu.log"
     path = ncu.find()
     if path is None:
-        builder.note("no counters: ncu is gone")
-        return None
+        raise ProfilerUnavailable("ncu is gone")
     major = int(gpu.arch.partition(".")[0]) if gpu is not None else None
     command = ncu.command(path, child, symbol=symbol, report=report, log=log, major=major, **selection)
-    status = run_command(command, limit_s, directory.temporary / f"{builder.case.hash}.ncu.out", stop, cwd=cwd)
+    output = directory.temporary / f"{name}.ncu.out"
+    status = run_command(command, limit_s, output, stop, cwd=cwd, journal=journal)
     if status is None:
         return None
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

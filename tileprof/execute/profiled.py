@@ -1,60 +1,202 @@
-"""Launches a case once more under Nsight Compute, and joins what it counts to the tile operations."""
+"""Launches cases once more under Nsight Compute, several in one process, and joins what it counts to the tile operations."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.join import join_bundle
 from tileprof.collect import ncu, ncu_file
+from tileprof.collect.ncu_file import KernelProfile, NcuReport
+from tileprof.errors import CaseFailed, MeasurementInvalid, ProfilerUnavailable, TileprofError
+from tileprof.execute.child import ChildTimeout
 from tileprof.execute.measuring import measuring, run_ncu
 from tileprof.execute.results import CaseBuilder
 from tileprof.metrics import nvidia
 from tileprof.plan.machine import Gpu
 from tileprof.store.directory import RunDirectory
 
-_WARM_LAUNCHES = 2
+MOST_CASES = 16
+"""Cases that share a process under ncu: its start is then a small part, and a run that is killed loses no more than these."""
+
+RECORD = "ncu-phases.json"
+"""File in ``raw/`` that says how long profiling took: for each process its cases, its wall time and that of everything."""
 
 
-def profile_with_ncu(
-    builder: CaseBuilder,
-    request: dict[str, Any],
-    directory: RunDirectory,
-    limit_s: float,
-    raw: Sequence[str],
-    gpu: Gpu | None,
-    stop: threading.Event,
-) -> None:
-    """Run the launcher under Nsight Compute on ``gpu`` and add the measured metrics of the case to ``builder``.
+@dataclass(frozen=True)
+class Waiting:
+    """A case to be profiled, and what the launcher was asked for it."""
 
-    ``request`` is what the launcher was asked, ``raw`` names further counters.  Setting ``stop`` ends it early.
+    builder: CaseBuilder
+    request: dict[str, Any]
+
+    @property
+    def symbol(self) -> str:
+        """Mangled name of the kernel."""
+        return str((self.builder.compiled or {})["symbol"])
+
+
+def symbols_pattern(symbols: Sequence[str]) -> str:
+    """The filter of ncu for these kernels: a name, or a regular expression."""
+    known = sorted(set(symbols))
+    return known[0] if len(known) == 1 else f"regex:^({'|'.join(map(re.escape, known))})$"
+
+
+class NcuPhase:
+    """Profiles cases on ``gpu``; ``raw`` names further counters.  Setting ``stop`` ends it early.
+
+    ``limit_s`` is the longest that ncu may take for one case, or to start and to end.
     """
-    symbol = (builder.compiled or {})["symbol"]
-    job = directory.temporary / f"{builder.case.hash}.json"
-    job.write_text(json.dumps({**request, "launches": _WARM_LAUNCHES + 1}), encoding="utf-8")
-    arch = gpu.binary_arch if gpu is not None else ""
-    with measuring(builder, ncu.TOOL, "counters", limit_s):
+
+    def __init__(
+        self, directory: RunDirectory, limit_s: float, raw: Sequence[str], gpu: Gpu | None, stop: threading.Event
+    ) -> None:
+        self.directory = directory
+        self.limit_s = limit_s
+        self.raw = tuple(raw)
+        self.gpu = gpu
+        self.stop = stop
+
+    def profile(self, cases: Sequence[Waiting]) -> None:
+        """Add to each case's builder its measured metrics, or why there are none.
+
+        What goes wrong in a process with several cases is found out: a case that hangs or crashes is left out and the others are
+        tried again, and where nobody is to blame each is tried alone.
+        """
+        pending = list(cases)
+        while pending and not self.stop.is_set():
+            if len(pending) == 1:
+                with measuring(pending[0].builder, ncu.TOOL, "counters", self.limit_s):
+                    self._attempt(pending, None)
+                return
+            began = time.monotonic()
+            journal = self.directory.temporary / f"{pending[0].builder.case.hash}.journal"
+            journal.unlink(missing_ok=True)
+            again: list[Waiting] = []
+            try:
+                again = self._attempt(pending, journal)
+            except ProfilerUnavailable as error:  # for all the same
+                for case in pending:
+                    case.builder.note(f"no counters: {error}")
+            except (ChildTimeout, CaseFailed) as error:
+                again = self._without_culprit(pending, journal, error)
+            except TileprofError:
+                for case in pending:
+                    self.profile([case])
+            finally:
+                for case in pending:
+                    case.builder.spent((time.monotonic() - began) / len(pending))
+            pending = again
+
+    def _without_culprit(self, cases: Sequence[Waiting], journal: Path, error: TileprofError) -> list[Waiting]:
+        """Tell the case during which the process hung or died, and return the others; all are told where it was none of them."""
+        reason = f"{ncu.TOOL} did not end within {self.limit_s:g} s" if isinstance(error, ChildTimeout) else str(error)
+        states = _states(journal)
+        begun = [number for number, (state, _) in states.items() if state == "begun"]
+        if not begun:
+            for case in cases:
+                case.builder.note(f"no counters: {reason}")
+            return []
+        cases[begun[-1]].builder.note(f"no counters: {reason}")
+        return [case for number, case in enumerate(cases) if number != begun[-1]]
+
+    def _attempt(self, cases: Sequence[Waiting], journal: Path | None) -> list[Waiting]:
+        """Profile these together; returns those to try again.  Without a journal there is one case, and its errors are raised."""
+        first = cases[0].builder
+        began = time.monotonic()
+        job = self.directory.temporary / f"{first.case.hash}.json"
+        if journal is None:
+            journal = self.directory.temporary / f"{first.case.hash}.alone"
+            journal.unlink(missing_ok=True)
+        requests = [case.request for case in cases]
+        job.write_text(json.dumps({"cases": requests, "journal": str(journal)}), encoding="utf-8")
+        arch = self.gpu.binary_arch if self.gpu is not None else ""
+        metrics = dict.fromkeys(metric for case in cases for metric in case.builder.case.kernel.metrics)
         found = run_ncu(
-            builder,
+            first.case.hash,
             [sys.executable, "-m", "tileprof.launcher", str(job)],
-            directory,
-            limit_s,
-            gpu,
-            stop,
-            symbol=symbol,
-            launch_skip=_WARM_LAUNCHES,
-            raw=[*raw, *nvidia.requested_for(builder.case.kernel.metrics, arch)],
+            self.directory,
+            self.limit_s,
+            self.gpu,
+            self.stop,
+            symbol=symbols_pattern([case.symbol for case in cases]),
+            journal=journal,
+            launch_count=len(cases),
+            raw=[*self.raw, *nvidia.requested_for([*metrics], arch)],
+            when_told=True,
         )
         if found is None:
+            return []
+        process_s = time.monotonic() - began
+        states = _states(journal)
+        failed = [number for number in range(len(cases)) if states.get(number, ("", ""))[0] == "failed"]
+        for number in failed[:1]:  # later ones may only suffer from it
+            cases[number].builder.note(f"no counters: {states[number][1]}")
+        recorded = [case for number, case in enumerate(cases) if number not in failed]
+        if recorded:
+            self._join(recorded, ncu_file.read(found[0], self.raw))
+        self._log(cases, found[0].name, process_s, time.monotonic() - began)
+        return [cases[number] for number in failed[1:]]
+
+    def _join(self, cases: Sequence[Waiting], report: NcuReport) -> None:
+        """Give each case its launch: they stand in the report in the order in which they were made."""
+        launches = report.kernels
+        if len(cases) == 1:
+            _add(cases[0], report)
             return
-        profiled = ncu_file.read(found[0], raw)
-        for kernel in profiled.of_symbol(symbol):
-            builder.metrics += kernel.raw_metrics()
-        for joined in join_bundle(profiled, Path(request["bundle"])):
-            builder.metrics += joined.metrics
-            for note in joined.notes:
-                builder.note(note)
+        symbols, expected = [one.symbol for one in launches], [case.symbol for case in cases]
+        if symbols != expected:
+            raise MeasurementInvalid(
+                f"{ncu.TOOL}: launches of {', '.join(symbols)} were recorded, not one of each case"
+            )
+        for case, launch in zip(cases, launches, strict=True):
+            try:
+                _add(case, NcuReport(report.version, (numbered(launch),)))
+            except TileprofError as error:
+                case.builder.note(f"no counters: {error}")
+
+    def _log(self, cases: Sequence[Waiting], report: str, process_s: float, wall_s: float) -> None:
+        """Keep how long this took."""
+        place = self.directory.raw / RECORD
+        known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
+        ids = [case.builder.case.id for case in cases]
+        known.append({"report": report, "cases": ids, "process_s": round(process_s, 3), "wall_s": round(wall_s, 3)})
+        place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def numbered(launch: KernelProfile) -> KernelProfile:
+    """A launch as the first and only one of its case."""
+    metrics = tuple(replace(metric, launch=0) for metric in launch.metrics)
+    return replace(launch, index=0, metrics=metrics)
+
+
+def _add(case: Waiting, report: NcuReport) -> None:
+    for kernel in report.of_symbol(case.symbol):
+        case.builder.metrics += kernel.raw_metrics()
+    for joined in join_bundle(report, Path(case.request["bundle"])):
+        case.builder.metrics += joined.metrics
+        for note in joined.notes:
+            case.builder.note(note)
+
+
+def _states(journal: Path) -> dict[int, tuple[str, str]]:
+    """The last state of each case in a journal, with its reason; a line that was cut off is left out."""
+    states: dict[int, tuple[str, str]] = {}
+    try:
+        lines = journal.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return states
+    for line in lines:
+        try:
+            record = json.loads(line)
+            states[int(record["case"])] = (str(record["state"]), str(record["reason"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return states

@@ -74,6 +74,10 @@ class CaseBuilder:
             self.seconds += time.monotonic() - self._started
             self._started = None
 
+    def spent(self, seconds: float) -> None:
+        """Its share of the time of a process that worked on several cases."""
+        self.seconds += seconds
+
     @property
     def failed(self) -> bool:
         """Whether a failure has been noted."""

@@ -1,6 +1,7 @@
 """Runs the cases of a workload: compile lanes feed a launch lane, and what is finished is stored at once.
 
-While a case is timed, the compile lanes are paused, so that the processors are quiet.  The sweep goes on past every
+While a case is timed, the compile lanes are paused, so that the processors are quiet.  Cases that a profiler is to count wait until
+there are several, since they share its process.  The sweep goes on past every
 failure of a case; it ends early only when the store cannot be written or the user interrupts it, and then keeps what is
 finished.
 """
@@ -18,7 +19,7 @@ from tileprof.errors import MeasurementInvalid
 from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
-from tileprof.execute.profiled import profile_with_ncu
+from tileprof.execute.profiled import MOST_CASES, NcuPhase, Waiting
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.execute.traced import trace_kernel
@@ -84,6 +85,9 @@ class Sweep:
         self._turn: AbstractContextManager[object] = nullcontext() if executor.overlapping else threading.Lock()
         self.compilers = [self._lane(COMPILER, "compile worker", i) for i in range(executor.compilers)]
         self.launcher = self._lane(LAUNCHER, "launcher", 0)
+        # of the launch lane's thread alone
+        self._to_come = sum(self.target_plan(builder).launches for builder in self.builders)
+        self._waiting: list[Waiting] = []
 
     def _lane(self, module: str, who: str, number: int) -> Lane:
         log = self.directory.temporary / f"{who.replace(' ', '-')}-{number}.log"
@@ -212,17 +216,25 @@ class Sweep:
             lane.ask(request, builder, self.workload.timeout_s, lambda _: None)
         if plan.launches:
             builder.forgive_simulation()
-        if not builder.failed and plan.launches:
-            self._launch_queue.put(builder)
+            self._launch_queue.put(builder)  # also one that failed: the launch lane knows which are still to come
             return
         if not builder.failed:
             builder.status, builder.reason = "not_run", plan.reason
         self._outcomes.put(builder)
 
     def _launch(self, lane: Lane, builder: CaseBuilder) -> None:
-        if is_foreign(builder.case):
+        """Launch one case, and profile those that wait for it once there are enough or none is to come."""
+        self._to_come -= 1
+        if builder.failed:
+            self._outcomes.put(builder)
+        elif is_foreign(builder.case):
             self._launch_foreign(builder)
-            return
+        else:
+            self._launch_ours(lane, builder)
+        if self._waiting and (self._to_come == 0 or len(self._waiting) >= MOST_CASES):
+            self._profile_waiting()
+
+    def _launch_ours(self, lane: Lane, builder: CaseBuilder) -> None:
         plan, timing = self.target_plan(builder), self.workload.timing
         reference = builder.reference or {}
         request = {
@@ -245,17 +257,43 @@ class Sweep:
                 if not mine:
                     raise Stopped
                 self._ask_quietly(lane, request, builder)
-                if not builder.failed and "ncu" in plan.counters:
-                    self.progress.stage(builder.case.id, "profiling")
-                    raw = self.workload.raw_metrics.get("ncu", ())
-                    limit_s = self.workload.timeout_s
-                    profile_with_ncu(builder, request, self.directory, limit_s, raw, plan.gpu, self.stop)
-                if not builder.failed and "nsys" in plan.counters:
-                    self.progress.stage(builder.case.id, "tracing")
-                    trace_kernel(builder, request, self.directory, self.workload.timeout_s, self.stop)
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
-        self._outcomes.put(builder)
+        if not builder.failed and {"ncu", "nsys"} & set(plan.counters):
+            self._waiting.append(Waiting(builder, request))
+        else:
+            self._outcomes.put(builder)
+
+    def _profile_waiting(self) -> None:
+        """Count the launches of the waiting cases, and trace them."""
+        cases, self._waiting = self._waiting, []
+        for target in dict.fromkeys(case.builder.case.target.name for case in cases):
+            plan = self.plan.targets[target]
+            own = [case for case in cases if case.builder.case.target.name == target]
+            try:
+                with self._turn, self._gpu(plan) as mine:
+                    if not mine:
+                        raise Stopped
+                    self._profile_target(own, plan)
+            except MeasurementInvalid as error:
+                for case in own:
+                    case.builder.fail("invalid_measurement", str(error))
+            for case in own:
+                self._outcomes.put(case.builder)
+
+    def _profile_target(self, cases: Sequence[Waiting], plan: TargetPlan) -> None:
+        limit_s, raw = self.workload.timeout_s, self.workload.raw_metrics.get("ncu", ())
+        if "ncu" in plan.counters:
+            for case in cases:
+                self.progress.stage(case.builder.case.id, "profiling")
+            NcuPhase(self.directory, limit_s, raw, plan.gpu, self.stop).profile(cases)
+        if "nsys" in plan.counters:
+            for case in cases:
+                if not case.builder.failed and not self.stop.is_set():
+                    self.progress.stage(case.builder.case.id, "tracing")
+                    trace_kernel(case.builder, case.request, self.directory, limit_s, self.stop)
+        if self.stop.is_set():
+            raise Stopped
 
     def _launch_foreign(self, builder: CaseBuilder) -> None:
         """Run what is not a kernel of ours, with the compile lanes paused meanwhile."""

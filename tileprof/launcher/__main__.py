@@ -1,8 +1,8 @@
 """``python -m tileprof.launcher``: serves launch requests over standard input, or launches one bundle under a profiler.
 
 Without arguments: requests as JSON lines, ``{"do": "case", ...}`` or ``{"do": "ceilings", "targets": [...]}``, each
-answered by messages that end with ``done`` or ``failed``.  With ``JOB.json``: launches the case of that file
-``launches`` times and ends; this is what a profiler runs.
+answered by messages that end with ``done`` or ``failed``.  With ``JOB.json``, as a profiler runs it: launches the case of that
+file ``launches`` times and ends, or, where it has ``cases``, records one launch of each (``recorded.py``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tilelang_min as tilelang
 from tileprof.launcher.channel import Channel, open_channel
 from tileprof.launcher.jobs import CaseRunner, run_case
 from tileprof.launcher.ranges import named
+from tileprof.launcher.recorded import record_cases
 
 
 def serve(channel: Channel) -> None:
@@ -50,7 +51,10 @@ def _send_ceilings(channel: Channel, targets: list[str]) -> None:
 def launch_file(path: Path) -> None:
     """Launch the case described in a file, as a profiler's child: no messages, no checks, no timing."""
     job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    runner = CaseRunner(job)
+    if "cases" in job:
+        record_cases(job["cases"], Path(job["journal"]))
+        return
+    runner = CaseRunner(job, checked=False)
     for number in range(int(job["launches"])):
         with named(f"{job.get('name', 'case')} #{number}"):
             runner.launch()

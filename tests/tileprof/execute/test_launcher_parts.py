@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tileprof.execute.child import environment
 from tileprof.launcher.compare import compare, default_tolerance
 from tileprof.launcher.inputs import make_arguments, make_array, poison, written
 from tileprof.launcher.timing import CacheFlusher, time_launches, time_rounds
@@ -175,3 +178,32 @@ def test_the_launcher_imports_no_compiler(tmp_path: Path) -> None:
         "click",
         "yaml",
     }
+
+
+RECORDED = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import kernels
+bundles = []
+for size in (64, 96):
+    kernels.scale.for_target("cpu")(size).save(Path({folder!r}) / f"{{size}}.tlk")
+    bundles.append(dict(bundle=f"{folder}/{{size}}.tlk", inputs=dict(A="arange"), seed=0, reference=None))
+bundles.insert(1, dict(bundle={folder!r} + "/none.tlk", inputs=dict(), seed=0, reference=None))
+job = dict(cases=bundles, journal={folder!r} + "/journal")
+Path({folder!r}, "job.json").write_text(json.dumps(job))
+"""
+
+
+def test_a_profiled_process_launches_each_case_and_keeps_a_journal(tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).with_name("sweep_kernels.py"), tmp_path / "kernels.py")
+    code = RECORDED.format(folder=str(tmp_path))
+    subprocess.run([sys.executable, "-c", code], env=environment(), check=True, timeout=120)
+    command = [sys.executable, "-m", "tileprof.launcher", str(tmp_path / "job.json")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
+    assert [(line["case"], line["state"]) for line in lines] == [
+        (0, "begun"), (0, "recorded"), (1, "begun"), (1, "failed"), (2, "begun"), (2, "recorded"),
+    ]  # fmt: skip
+    assert "none.tlk" in lines[3]["reason"]
