@@ -42,6 +42,10 @@ def test_kernels_compute_what_they_say(target: str) -> None:
     kernel = calibration_kernels.multiply_adds.for_target(target)(1, 2, width=1024, unroll=2)
     got = simulated(kernel, x, np.array([0.5, 1], np.float32), np.zeros((1, 1024), np.float32), output="B")
     assert np.allclose(got[0], x / 16 + 1.875, atol=1e-6)
+    kernel = calibration_kernels.paired_multiply_adds.for_target(target)(1, 2, width=1024, unroll=2)
+    factors = np.array([[0.5] * 1024, [1] * 1024], np.float16)
+    got = simulated(kernel, x.astype(np.float16), factors, np.zeros((1, 1024), np.float16), output="B")
+    assert np.allclose(got[0], x / 16 + 1.875, atol=4e-3)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -49,7 +53,7 @@ def test_the_work_of_a_probe_is_what_the_compiler_counts(target: str) -> None:
     probes = list(calibrate.probes(target, 2, 1 << 20))
     found = {probe.name: probe for probe in reversed(probes)}
     assert {"dram", "l2", "shared", "vector.float32", "vector.float16", "matrix.float16", "matrix.int8"} <= set(found)
-    for name in ("vector.float32", "matrix.float16"):
+    for name in ("vector.float32", "vector.float16", "matrix.float16"):
         kernel = found[name].compile(target)
         assert sum((kernel.metadata.flops or {}).values()) == found[name].work
         assert not kernel.metadata.spill_store_bytes
@@ -57,6 +61,16 @@ def test_the_work_of_a_probe_is_what_the_compiler_counts(target: str) -> None:
     assert sum((whole.compile(target).metadata.flops or {}).values()) == whole.work
     l2 = found["l2"]
     assert l2.values["chunks"] * l2.values["chunk"] * 4 <= 1 << 20
+
+
+def test_halves_are_multiplied_in_pairs_on_both_kinds_of_units() -> None:
+    (probe,) = [one for one in calibrate.probes("cuda:sm_90a", 132, 50 << 20) if one.name == "vector.float16"]
+    listing = probe.compile("cuda:sm_90a").assembly()
+    kinds = [listing.count(f" {name} R") for name in ("HFMA2", "HFMA2.MMA")]
+    elements, unroll = probe.values["width"] // 256, probe.values["unroll"]
+    assert sum(kinds) >= elements * unroll // 2
+    assert sum(kinds) % (elements * unroll // 2) <= 2  # two halves each; a few set registers to zero
+    assert min(kinds) > 0.4 * sum(kinds)
 
 
 def test_a_rate_is_the_best_launch(monkeypatch: pytest.MonkeyPatch) -> None:
