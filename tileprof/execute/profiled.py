@@ -23,8 +23,9 @@ from tileprof.metrics import nvidia
 from tileprof.plan.machine import Gpu
 from tileprof.store.directory import RunDirectory
 
-MOST_CASES = 16
-"""Cases that share a process under ncu: its start is then a small part, and a run that is killed loses no more than these."""
+MOST_CASES, LONGEST_WAIT_S = 64, 120.0
+"""Cases that share a process under ncu, and how long the first may wait for others: the start of the process is then a small part,
+and a run that is killed loses no more than these."""
 
 RECORD = "ncu-phases.json"
 """File in ``raw/`` that says how long profiling took: for each process its cases, its wall time and that of everything."""

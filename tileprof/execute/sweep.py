@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from tileprof.errors import MeasurementInvalid
 from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
-from tileprof.execute.profiled import MOST_CASES, NcuPhase, Waiting
+from tileprof.execute.profiled import LONGEST_WAIT_S, MOST_CASES, NcuPhase, Waiting
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.execute.traced import trace_kernel
@@ -88,6 +89,7 @@ class Sweep:
         # of the launch lane's thread alone
         self._to_come = sum(self.target_plan(builder).launches for builder in self.builders)
         self._waiting: list[Waiting] = []
+        self._waiting_since = 0.0
 
     def _lane(self, module: str, who: str, number: int) -> Lane:
         log = self.directory.temporary / f"{who.replace(' ', '-')}-{number}.log"
@@ -231,8 +233,10 @@ class Sweep:
             self._launch_foreign(builder)
         else:
             self._launch_ours(lane, builder)
-        if self._waiting and (self._to_come == 0 or len(self._waiting) >= MOST_CASES):
-            self._profile_waiting()
+        if self._waiting:
+            waited_s = time.monotonic() - self._waiting_since
+            if self._to_come == 0 or len(self._waiting) >= MOST_CASES or waited_s > LONGEST_WAIT_S:
+                self._profile_waiting()
 
     def _launch_ours(self, lane: Lane, builder: CaseBuilder) -> None:
         plan, timing = self.target_plan(builder), self.workload.timing
@@ -260,6 +264,8 @@ class Sweep:
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
         if not builder.failed and {"ncu", "nsys"} & set(plan.counters):
+            if not self._waiting:
+                self._waiting_since = time.monotonic()
             self._waiting.append(Waiting(builder, request))
         else:
             self._outcomes.put(builder)
@@ -275,11 +281,10 @@ class Sweep:
                     if not mine:
                         raise Stopped
                     self._profile_target(own, plan)
-            except MeasurementInvalid as error:
+            except MeasurementInvalid as error:  # the GPU was never free
                 for case in own:
                     case.builder.fail("invalid_measurement", str(error))
-            for case in own:
-                self._outcomes.put(case.builder)
+                    self._outcomes.put(case.builder)
 
     def _profile_target(self, cases: Sequence[Waiting], plan: TargetPlan) -> None:
         limit_s, raw = self.workload.timeout_s, self.workload.raw_metrics.get("ncu", ())
@@ -287,13 +292,13 @@ class Sweep:
             for case in cases:
                 self.progress.stage(case.builder.case.id, "profiling")
             NcuPhase(self.directory, limit_s, raw, plan.gpu, self.stop).profile(cases)
-        if "nsys" in plan.counters:
-            for case in cases:
-                if not case.builder.failed and not self.stop.is_set():
-                    self.progress.stage(case.builder.case.id, "tracing")
-                    trace_kernel(case.builder, case.request, self.directory, limit_s, self.stop)
-        if self.stop.is_set():
-            raise Stopped
+        for case in cases:
+            if not case.builder.failed and "nsys" in plan.counters and not self.stop.is_set():
+                self.progress.stage(case.builder.case.id, "tracing")
+                trace_kernel(case.builder, case.request, self.directory, limit_s, self.stop)
+            if self.stop.is_set():
+                raise Stopped
+            self._outcomes.put(case.builder)
 
     def _launch_foreign(self, builder: CaseBuilder) -> None:
         """Run what is not a kernel of ours, with the compile lanes paused meanwhile."""

@@ -78,3 +78,12 @@ def test_where_all_fail_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.
         builder.fail("compile_error", "no")
     assert len(launching.launch(launching.sweep.builders)) == 2
     assert launching.batches == []
+
+
+def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launching = Launching(4, tmp_path, monkeypatch)
+    builders = launching.sweep.builders
+    launching.launch(builders[:1])
+    monkeypatch.setattr(sweep_module, "LONGEST_WAIT_S", -1.0)
+    assert launching.launch(builders[1:2]) == ["k0", "k1"]
+    assert launching.batches == [["k0", "k1"]]
