@@ -12,6 +12,9 @@ import click
 from tileprof.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tileprof.plan.machine import Gpu
     from tileprof.store.records import Ceiling
 
 
@@ -30,9 +33,8 @@ def calibrate(target: str | None, as_json: bool, dry_run: bool) -> int:
     from tileprof.plan.machine import probe
 
     machine = probe()
-    gpus = [gpu for gpu in machine.gpus if gpu.vendor == "nvidia"]
     if target is None:
-        target = f"cuda:{gpu_target(gpus[0].arch)}" if gpus else "cpu"
+        target = default_target(machine.gpus)
     kind, _, arch = target.partition(":")
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     if kind == "cpu":
@@ -43,7 +45,7 @@ def calibrate(target: str | None, as_json: bool, dry_run: bool) -> int:
         measured = collect.calibrate_cpu("cpu")
     else:
         gpu = machine.gpu_for(kind, arch)
-        if gpu is None or kind != "cuda":
+        if gpu is None:
             here = ", ".join(f"{g.name} ({g.arch})" for g in machine.gpus) or "none"
             raise UsageError(
                 f"{target} cannot be calibrated: GPUs here are {here}", remedy="leave --target out, or give cpu"
@@ -65,6 +67,18 @@ def calibrate(target: str | None, as_json: bool, dry_run: bool) -> int:
     return 0
 
 
+def default_target(gpus: Sequence[Gpu]) -> str:
+    """The target of the first GPU that there is one for, NVIDIA's first; else cpu."""
+    import tilelang_min as tilelang
+
+    for gpu in gpus:
+        if gpu.vendor == "nvidia":
+            return f"cuda:{gpu_target(gpu.arch)}"
+        if f"hip:{gpu.arch}" in tilelang.targets.names():
+            return f"hip:{gpu.arch}"
+    return "cpu"
+
+
 def gpu_target(capability: str) -> str:
     """``sm_90a`` of ``9.0``: the architecture with the device's own instructions where the compiler has one."""
     import tilelang_min as tilelang
@@ -82,7 +96,7 @@ def gpu_target(capability: str) -> str:
 
 
 def device_facts() -> tuple[int, int]:
-    """Multiprocessors and bytes of L2 of the first GPU."""
+    """Multiprocessors or compute units, and bytes of L2 (on AMD of one die), of the first GPU."""
     import tilelang_min as tilelang
 
     info = tilelang.device_info()

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -16,15 +17,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tileprof.collect import nsys, perf, rocprofv3
+import tilelang_min as tilelang
+from tilelang_min import targets
+from tileprof.collect import ncu, nsys, perf, rocprofv3
 from tileprof.collect.tool import Availability
 from tileprof.execute.preflight import read_counter
-from tileprof.plan.machine import Machine, installed, probe
+from tileprof.plan.machine import Gpu, Machine, installed, probe
 
 OK, MISSING, LIMITED = "ok", "missing", "limited"
 _STYLES = {OK: "green", MISSING: "red", LIMITED: "yellow"}
 _INSTALL = "python -m pip install"
 _BUSY_SECONDS = 10.0  # how long to wait for a run that measures
+_PARANOID = 2  # what users may count at this level suffices
 _PINNED = {"apache-tvm": "0.27.0.post1"}
 
 
@@ -103,19 +107,52 @@ def _nvidia(machine: Machine) -> Iterator[Finding]:
     yield _package("NVIDIA", "ncu-report", "reading .ncu-rep files", extra="ncu")
 
 
-def _amd(machine: Machine) -> Iterator[Finding]:
+def _amd(machine: Machine, root: Path = Path("/")) -> Iterator[Finding]:
     gpus = [gpu for gpu in machine.gpus if gpu.vendor == "amd"]
     for gpu in gpus:
-        detail = f"{gpu.name}, {gpu.arch}: launching on AMD GPUs is not there yet"
-        yield Finding("AMD", "GPU", LIMITED, detail, "use the static and simulated figures")
+        yield _amd_gpu(gpu, root)
     if not gpus:
         detail = "no amdgpu driver: kernels are compiled and simulated, not run"
-        yield Finding("AMD", "GPU", MISSING, detail, "use a machine with an AMD GPU and ROCm")
-    rocm = Path("/opt/rocm/.info/version")
+        yield Finding("AMD", "GPU", MISSING, detail, targets.kfd.REMEDY_DRIVER)
+    rocm = root / "opt/rocm/.info/version"
     if rocm.is_file():
         yield Finding("AMD", "ROCm", OK, rocm.read_text(errors="replace").strip())
-    purpose = "counters on AMD GPUs; `tileprof import` reads its results, `tileprof run` does not start it yet"
-    yield profiler("AMD", "rocprofv3", rocprofv3.available(), purpose)
+    library, purpose = tilelang.hip_library(), "launching on AMD GPUs"
+    if library is not None:
+        yield Finding("AMD", "HIP runtime", OK, f"{library}: {purpose}")
+    else:
+        remedy = "install ROCm's HIP runtime, or name the folder of ROCm in ROCM_PATH"
+        yield Finding("AMD", "HIP runtime", MISSING, f"libamdhip64: {purpose}", remedy)
+    yield profiler("AMD", "rocprofv3", rocprofv3.available(root=root), "counters, traces and PC samples of AMD GPUs")
+    if gpus:
+        yield from _amd_settings(root)
+        yield _package("AMD", "amdsmi", "clocks, power and throttling of AMD GPUs", extra="rocm")
+
+
+def _amd_gpu(gpu: Gpu, root: Path) -> Finding:
+    """A GPU, whether this process may use it, and whether the compiler knows it."""
+    detail = f"{gpu.name}, {gpu.arch}" + (f", driver {gpu.driver}" if gpu.driver else "")
+    trouble = targets.kfd.trouble(root)
+    if trouble is not None:
+        return Finding("AMD", "GPU", LIMITED, f"{detail}: {trouble[0]}", trouble[1])
+    known = [name for name in targets.names() if name.startswith("hip:")]
+    if f"hip:{gpu.arch}" not in known:
+        remedy = f"use a GPU of one of {', '.join(known)}"
+        return Finding("AMD", "GPU", LIMITED, f"{detail}: the compiler has no target for it", remedy)
+    return Finding("AMD", "GPU", OK, detail)
+
+
+def _amd_settings(root: Path) -> Iterator[Finding]:
+    """What makes counters of AMD GPUs read zero, or the runtime take the GPU for another, as far as files tell."""
+    with suppress(OSError, ValueError):
+        level = int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
+        if level > _PARANOID and not ncu.privileged(root):
+            detail = f"perf_event_paranoid is {level}: some counters may read zero"
+            remedy = f"sudo sysctl kernel.perf_event_paranoid={_PARANOID}, or give CAP_PERFMON"
+            yield Finding("AMD", "counters", LIMITED, detail, remedy)
+    if overridden := os.environ.get("HSA_OVERRIDE_GFX_VERSION"):
+        detail = f"HSA_OVERRIDE_GFX_VERSION={overridden}: the runtime takes the GPU for another one"
+        yield Finding("AMD", "override", LIMITED, detail, "unset HSA_OVERRIDE_GFX_VERSION")
 
 
 def profiler(area: str, name: str, tool: Availability, purpose: str) -> Finding:
@@ -163,6 +200,8 @@ def abilities(findings: list[Finding]) -> list[str]:
     if gpu.get("NVIDIA") and found.get("cuda-bindings"):
         counters = ", with counters" if found.get("ncu") and found.get("ncu-report") else ", without counters"
         lines.append(f"run and time on the NVIDIA GPU{counters}")
+    if gpu.get("AMD") and found.get("HIP runtime"):
+        lines.append(f"run and time on the AMD GPU, {'with' if found.get('rocprofv3') else 'without'} counters")
     return lines
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilelang_min import targets
 from tileprof.collect.csv_rows import Table, whole
 from tileprof.collect.profile import ForeignLaunch
 from tileprof.collect.scrub import kernel_name
 from tileprof.metrics import amd as amd_metrics
 from tileprof.metrics import make
-from tileprof.plan.machine import gfx_name
 from tileprof.store.records import Metric, Provenance
 
 Triple = tuple[int, int, int]
@@ -54,7 +54,7 @@ def agent_from(value: Callable[[str], Any]) -> Agent:
         return whole(str(value(name) if value(name) is not None else "")) or None
 
     name = str(value("name") or "")
-    arch = name if name.startswith("gfx") else gfx_name(count("gfx_target_version") or 0)
+    arch = name if name.startswith("gfx") else targets.gfx_name(count("gfx_target_version") or 0)
     product = str(value("product_name") or "")
     if product.lower() in ("", "unknown", name.lower()):
         product = ""

@@ -6,12 +6,12 @@ Reading its files is in ``rocprofv3_csv.py``, ``rocprofv3_json.py`` and ``rocpd_
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilelang_min import targets
 from tileprof.collect import rocprofv3_csv
 from tileprof.collect.profile import ForeignProfile
 from tileprof.collect.rocprofv3_log import missing_counters, trouble_in
@@ -24,7 +24,6 @@ TOOL = "rocprofv3"
 INSTALL = (
     "install rocprofiler-sdk (part of ROCm 6.2 and later) and put rocprofv3 on PATH, or name it in TILEPROF_ROCPROFV3"
 )
-GROUPS = "sudo usermod -a -G render,video $USER, and log in again; in a container: --device=/dev/kfd --device=/dev/dri"
 OLDEST = (0, 5)
 """rocprofiler-sdk of ROCm 6.3: the first that takes counters on the command line."""
 
@@ -56,13 +55,9 @@ def available(environment: Mapping[str, str] | None = None, root: Path = Path("/
 
 
 def with_amd_device(found: Availability, root: Path = Path("/")) -> Availability:
-    """``found``, or why it is of no use: the driver's device file is not here, or not open to this process."""
-    device = root / "dev/kfd"
-    if not device.exists():
-        return found.denied("no AMD GPU with its driver here", "use a machine that has both")
-    if not os.access(device, os.R_OK | os.W_OK):
-        return found.denied("no access to /dev/kfd", GROUPS)
-    return found
+    """``found``, or why it is of no use: the driver's device files are not here, or not open to this process."""
+    trouble = targets.kfd.trouble(root)
+    return found if trouble is None else found.denied(*trouble)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,13 @@ LEAST_WATCHED_S = 0.2
 def telemetry_metrics(message: Mapping[str, Any]) -> list[Metric]:
     """Clock, temperature and power while the case was timed, from a launcher's message ``telemetry``.
 
-    Nothing where the timing was shorter than what NVML itself looks at: its clocks and power are those of some 100 ms.
+    Nothing where the timing was shorter than what the driver itself looks at: its clocks and power are those of some 100 ms.
     """
     if message["seconds"] < LEAST_WATCHED_S:
         return []
     detail = f"mean of {message['samples']} samples while the case was timed"
-    source = Provenance("measured", "nvml", str(message["driver"]), detail)
-    after = Provenance("measured", "nvml", str(message["driver"]), "when the timing ended")
+    source = Provenance("measured", str(message["tool"]), str(message["driver"]), detail)
+    after = Provenance("measured", str(message["tool"]), str(message["driver"]), "when the timing ended")
     rows = (
         ("clock.hz", message["clock_hz"], source),
         ("device.power", message["power_w"], source),

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from tilelang_min import targets
 from tileprof.errors import MeasurementInvalid
 from tileprof.launcher.telemetry import first_visible
 
@@ -30,10 +31,13 @@ _ASK_SECONDS = 20.0
 
 
 def first_device(vendor: str, environment: Mapping[str, str] | None = None) -> str:
-    """A name for the GPU that launches use: its UUID on NVIDIA where nvidia-smi tells it, else vendor and number.
+    """A name for the GPU that launches use: what its chip is called by where that is told, else vendor and number.
 
-    It is the first that the vendor's environment variable leaves visible.
+    It is the first that the vendor's environment variables leave visible.  NVIDIA's UUID comes from nvidia-smi, AMD's unique number
+    from the kernel; partitions of one AMD GPU share it, and take turns.
     """
+    if vendor == "amd" and (seen := targets.kfd.visible(targets.amd_gpus(), environment)):
+        return f"amd-{seen[0].unique_id or seen[0].node}"
     variable = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}.get(vendor, "")
     chosen = first_visible(variable, environment)
     if vendor == "nvidia" and chosen.isdigit():

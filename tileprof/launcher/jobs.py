@@ -19,7 +19,7 @@ import numpy as np
 import tilelang_min as tilelang
 from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, make_arguments
-from tileprof.launcher.telemetry import Watch
+from tileprof.launcher.telemetry import OPENERS, Watch
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
 from tileprof.store.records import LEAST_ROUNDS
 
@@ -129,7 +129,7 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     if policy is None:
         return
     send("stage", stage="timing")
-    with Watch() if runner.kind == "cuda" else nullcontext() as watch:
+    with Watch(OPENERS[runner.kind]) if runner.kind in OPENERS else nullcontext() as watch:
         samples, method = runner.time(policy)
     seen = watch.summary() if watch is not None else None
     taken = len(samples.samples_ns)

@@ -25,7 +25,7 @@ PACKAGES = (
     "numpy",
     "cuda-core",
     "cuda-bindings",
-    "hip-python",
+    "amdsmi",
     "ncu-report",
     "torch",
 )
@@ -161,24 +161,8 @@ def parse_nvidia_smi(text: str) -> tuple[Gpu, ...]:
     return tuple(gpus)
 
 
-def amd_gpus(topology: Path = Path("/sys/class/kfd/kfd/topology/nodes"), root: Path = Path("/")) -> tuple[Gpu, ...]:
+def amd_gpus(root: Path = Path("/")) -> tuple[Gpu, ...]:
     """AMD GPUs as the kernel's KFD topology lists them."""
-    gpus = []
-    driver = ""
     version = root / "sys/module/amdgpu/version"
-    if version.is_file():
-        driver = version.read_text(errors="replace").strip()
-    for node in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
-        try:
-            found = re.search(r"^gfx_target_version (\d+)$", node.read_text(errors="replace"), re.MULTILINE)
-            name = (node.parent / "name").read_text(errors="replace").strip() or "AMD GPU"
-        except OSError:
-            continue
-        if found and int(found[1]):
-            gpus.append(Gpu("amd", name, gfx_name(int(found[1])), driver))
-    return tuple(gpus)
-
-
-def gfx_name(code: int) -> str:
-    """``gfx942`` of 90402, ``gfx90a`` of 90010 (major, minor and stepping, in hexadecimal); "" of 0."""
-    return f"gfx{code // 10000}{code // 100 % 100:x}{code % 100:x}" if code else ""
+    driver = version.read_text(errors="replace").strip() if version.is_file() else ""
+    return tuple(Gpu("amd", gpu.name or "AMD GPU", gpu.arch, driver) for gpu in tilelang_targets.amd_gpus(root))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import tilelang_min as tilelang
 from tileprof.errors import ProfilerUnavailable, UsageError
 from tileprof.metrics.ncu_chips import problems
 from tileprof.plan.amd_counters import CounterPlan, counter_plan
@@ -15,7 +16,7 @@ from tileprof.workload.problems import unknown
 from tileprof.workload.records import PROFILERS, TargetEntry, Workload
 
 _KINDS = {"ncu": "cuda", "nsys": "cuda", "rocprofv3": "hip", "rocprof": "hip", "perf": "cpu"}
-_AUTOMATIC = {"cuda": "ncu", "cpu": "perf"}
+_AUTOMATIC = {"cuda": "ncu", "hip": "rocprofv3", "cpu": "perf"}
 """The counter tool that ``auto`` stands for."""
 _VENDORS = {"cuda": "NVIDIA GPU", "hip": "AMD GPU", "cpu": "processor"}
 
@@ -194,10 +195,7 @@ class _TargetPlanner:
             return ("", "")
         vendor = _VENDORS[target.kind]
         if target.kind == "hip":
-            here = ", ".join(gpu.name for gpu in self.machine.gpus if gpu.vendor == "amd")
-            if here:
-                return f"launching on AMD GPUs ({here}) is not there yet", "use the static and simulated figures"
-            return f"no {vendor} on this machine", f"run the bundles on a machine with a {arch} GPU and its driver"
+            return self.amd_absence(vendor, arch)
         if self.machine.gpu_for(target.kind, arch) is not None:
             if "cuda-bindings" not in self.machine.packages:
                 return "the Python package cuda-bindings is missing", "python -m pip install 'tileprof[cuda]'"
@@ -208,6 +206,17 @@ class _TargetPlanner:
         if others:
             return f"{arch} binaries do not run on {others}", "add a target of that GPU's own architecture"
         return f"no {vendor} on this machine", f"run on a machine with an {arch} GPU and its driver"
+
+    def amd_absence(self, vendor: str, arch: str) -> tuple[str, str]:
+        """The same for an AMD GPU."""
+        if self.machine.gpu_for("hip", arch) is not None:
+            if tilelang.hip_library() is None:
+                return "the HIP runtime, libamdhip64, is missing", "install ROCm, or name its folder in ROCM_PATH"
+            return ("", "")
+        others = ", ".join(f"{gpu.name} ({gpu.arch})" for gpu in self.machine.gpus if gpu.vendor == "amd")
+        if others:
+            return f"{arch} binaries do not run on {others}", "add a target of that GPU's own architecture"
+        return f"no {vendor} on this machine", f"run the bundles on a machine with a {arch} GPU and its driver"
 
     def automatic(self) -> list[str]:
         """Counter tools that `auto` finds for a target that is here."""

@@ -57,7 +57,7 @@ def test_usable_where_tool_and_device_are(tmp_path: Path) -> None:
         (None, True, "not found", "install rocprofiler-sdk"),
         ("echo '  version: 0.4.0'", True, "version 0.4.0 takes no counters", "ROCm 6.3"),
         ("echo hello", True, "says no version", "install rocprofiler-sdk"),
-        (VERSION, False, "no AMD GPU with its driver", "a machine that has both"),
+        (VERSION, False, "no AMD GPU with its driver", "a machine with an AMD GPU"),
     ],
 )
 def test_what_is_missing_comes_with_its_remedy(

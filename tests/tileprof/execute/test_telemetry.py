@@ -11,7 +11,7 @@ import pytest
 from tileprof.collect.timer import throttled
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.launcher import telemetry
-from tileprof.launcher.telemetry import Watch
+from tileprof.launcher.telemetry import AmdSmiGpu, NvmlGpu, Watch
 from tileprof.workload.records import Case, KernelEntry, TargetEntry
 
 
@@ -44,7 +44,7 @@ class Nvml:
 
 
 def watched(nvml: Any) -> Any:
-    with Watch(lambda: (nvml, "handle")) as watch:
+    with Watch(lambda: nvml if hasattr(nvml, "read") else NvmlGpu(nvml, "handle")) as watch:
         time.sleep(0.05)
     return watch.summary()
 
@@ -108,6 +108,88 @@ def test_without_nvml_there_is_no_telemetry(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(telemetry, "importlib", SimpleNamespace(import_module=absent))
     assert telemetry.open_nvml() is None
+    assert telemetry.open_amdsmi() is None
     with Watch() as watch:
         pass
     assert watch.summary() is None
+
+
+class Smi:
+    """A stand-in with the names of AMD SMI's Python module, for a GPU of four dies."""
+
+    AmdSmiClkType = SimpleNamespace(GFX="gfx")
+
+    def __init__(self, status: int | str = 0, handles: tuple[str, ...] = ("0000:03:00.0", "0000:c1:00.0")) -> None:
+        self.status = status
+        self.handles = handles
+
+    def amdsmi_init(self) -> None:
+        pass
+
+    def amdsmi_get_processor_handles(self) -> tuple[str, ...]:
+        return self.handles
+
+    def amdsmi_get_gpu_device_bdf(self, handle: str) -> str:
+        return handle
+
+    def amdsmi_get_gpu_metrics_info(self, handle: str) -> dict[str, Any]:
+        return {
+            "current_gfxclk": "N/A",
+            "current_gfxclks": [2100, 2000, 1900, 2000, "N/A", 0xFFFF],
+            "current_socket_power": 640,
+            "average_socket_power": 0xFFFF,
+            "temperature_hotspot": 71,
+            "indep_throttle_status": self.status,
+        }
+
+    def amdsmi_get_clock_info(self, handle: str, kind: str) -> dict[str, Any]:
+        return {"clk": 2000, "max_clk": 2100}
+
+    def amdsmi_get_gpu_driver_info(self, handle: str) -> dict[str, Any]:
+        return {"driver_name": "amdgpu", "driver_version": "6.12.12"}
+
+
+@pytest.mark.parametrize(
+    ("status", "reasons"),
+    [
+        (0, set()),
+        ("N/A", set()),
+        ((1 << 64) - 1, set()),
+        (1 << 1, {"power cap"}),
+        (1 << 22, {"current limit"}),
+        (1 << 36 | 1, {"hardware thermal slowdown", "power cap"}),
+    ],
+)
+def test_an_amd_gpu_is_asked_through_amd_smi(status: int | str, reasons: set[str]) -> None:
+    seen = watched(AmdSmiGpu(Smi(status), "0000:c1:00.0"))
+    figures = {name: seen[name] for name in ("clock_hz", "max_clock_hz", "power_w", "temperature_c", "tool", "driver")}
+    assert figures == {
+        "clock_hz": pytest.approx(2.0e9),
+        "max_clock_hz": 2.1e9,
+        "power_w": 640.0,
+        "temperature_c": 71.0,
+        "tool": "amdsmi",
+        "driver": "6.12.12",
+    }
+    assert set(seen["reasons"]) == reasons
+    case = builder()
+    case.take({"type": "telemetry", **seen, "seconds": 0.5})
+    assert {metric.provenance.tool for metric in case.metrics} == {"amdsmi"}
+
+
+def test_the_first_gpu_that_hip_sees_is_found_by_its_place_on_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    smi = Smi()
+    monkeypatch.setattr(telemetry, "importlib", SimpleNamespace(import_module=lambda name: smi))
+    monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
+    seen = telemetry.targets.KfdGpu(4, "gfx942", "", "0000:c1:00", "", 304, 8)
+    monkeypatch.setattr(telemetry.targets, "amd_gpus", lambda: (seen,))
+    assert (telemetry.open_amdsmi() or AmdSmiGpu(smi, ""))._handle == "0000:c1:00.0"
+    monkeypatch.setattr(telemetry.targets, "amd_gpus", lambda: ())
+    assert (telemetry.open_amdsmi() or AmdSmiGpu(smi, ""))._handle == "0000:03:00.0"
+
+
+def test_a_gpu_that_tells_nothing_has_no_telemetry() -> None:
+    class Silent:
+        pass
+
+    assert watched(AmdSmiGpu(Silent(), "")) is None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tilelang_min as tilelang
 from tileprof.collect import cycles
 from tileprof.collect.tool import Availability
 from tileprof.errors import ProfilerUnavailable, UsageError
@@ -37,16 +38,21 @@ def plan(
     ncu: Availability = USABLE,
     a100: str = "auto",
     laptop: str = "auto",
+    mi300x: str = "rocprofv3",
+    rocprofv3: Availability = USABLE,
 ) -> Plan:
     file = tmp_path / "w.yaml"
     file.write_text(
         "version: 1\nname: x\ntargets:\n"
         f"  laptop: {{target: cpu, profiler: {laptop}}}\n  a100: {{target: cuda:sm_80, profiler: {a100}}}\n"
-        "  mi300x: {target: hip:gfx942, profiler: rocprofv3}\n  old: {target: cuda:sm_70}\n"
+        f"  mi300x: {{target: hip:gfx942, profiler: {mi300x}}}\n"
+        "  old: {target: cuda:sm_70}\n"
         "kernels: [{name: k, command: [x]}]\n"
     )
     workload = load_workload(file)
-    return make_plan(workload, tuple(workload.targets), here, profilers, {"ncu": lambda: ncu})
+    return make_plan(
+        workload, tuple(workload.targets), here, profilers, {"ncu": lambda: ncu, "rocprofv3": lambda: rocprofv3}
+    )
 
 
 def test_without_gpus_only_the_processor_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,10 +131,28 @@ def test_none_and_timer(tmp_path: Path) -> None:
     assert (timer.launches, timer.timed, timer.counters) == (True, True, ())
 
 
-def test_reasons_for_not_launching(tmp_path: Path) -> None:
+def test_an_amd_gpu_launches_and_auto_takes_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tilelang, "hip_library", lambda: "/opt/rocm/lib/libamdhip64.so.6")
+    usable = Availability("rocprofv3", True, "/opt/rocm/bin/rocprofv3", "1.0.0")
+    denied = usable.denied("no access to /dev/kfd", "join the group render")
+    made = plan(tmp_path, machine(MI300), rocprofv3=usable).targets["mi300x"]
+    assert (made.launches, made.timed, made.counters, made.gpu) == (True, True, ("rocprofv3",), MI300)
+    assert made.passes is not None
+    assert plan(tmp_path, machine(MI300), mi300x="auto", rocprofv3=usable).targets["mi300x"].counters == ("rocprofv3",)
+    without = plan(tmp_path, machine(MI300), mi300x="auto", rocprofv3=denied)
+    assert without.targets["mi300x"].counters == ()
+    assert "rocprofv3: no access to /dev/kfd" in [entry.why for entry in without.unavailable]
+    with pytest.raises(ProfilerUnavailable, match="rocprofv3: no access to /dev/kfd"):
+        plan(tmp_path, machine(MI300), rocprofv3=denied)
+
+
+def test_reasons_for_not_launching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "do not run on NVIDIA H200" in plan(tmp_path, machine(H200)).targets["a100"].reason
     assert "cuda-bindings" in plan(tmp_path, machine(A100, packages={})).targets["a100"].reason
-    assert "not there yet" in plan(tmp_path, machine(MI300)).targets["mi300x"].reason
+    monkeypatch.setattr(tilelang, "hip_library", lambda: None)
+    assert "libamdhip64, is missing" in plan(tmp_path, machine(MI300)).targets["mi300x"].reason
+    mi250 = Gpu("amd", "MI250X", "gfx90a", "6.8")
+    assert "do not run on MI250X (gfx90a)" in plan(tmp_path, machine(mi250)).targets["mi300x"].reason
 
 
 @pytest.mark.parametrize(
@@ -147,11 +171,11 @@ def test_vendor_listings(tmp_path: Path) -> None:
     text = "NVIDIA H200, 9.0, 580.159.03\nFailed to initialize NVML\n"
     assert parse_nvidia_smi(text) == (Gpu("nvidia", "NVIDIA H200", "9.0", "580.159.03"),)
     for node, version in (("0", 0), ("1", 90402), ("10", 90010)):
-        folder = tmp_path / "nodes" / node
+        folder = tmp_path / "sys/class/kfd/kfd/topology/nodes" / node
         folder.mkdir(parents=True)
         (folder / "properties").write_text(f"simd_count 4\ngfx_target_version {version}\n")
         (folder / "name").write_text("aqua_vanjaram\n")
-    assert [gpu.arch for gpu in amd_gpus(tmp_path / "nodes", tmp_path)] == ["gfx942", "gfx90a"]
+    assert [gpu.arch for gpu in amd_gpus(tmp_path)] == ["gfx942", "gfx90a"]
 
 
 def test_the_description_names_no_host_and_no_user() -> None:
