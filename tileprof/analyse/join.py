@@ -13,7 +13,7 @@ import json
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -48,6 +48,7 @@ _REQUESTS = {"shared.requests": "shared", "global.requests": "global"}
 _READS = ("load", "ldmatrix", "atomic")
 
 Key = tuple[str, int | None, str | None]
+Finder = Callable[[MeasuredInstruction], int | None]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
     the bundle no listing.
     """
     try:
-        kernel, listing = (json.loads(_member(bundle, name)) for name in ("kernel.json", "listing.json"))
+        kernel, listing = (json.loads(member(bundle, name)) for name in ("kernel.json", "listing.json"))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
     launches = [profile for profile in report.of_symbol(kernel["symbol"]) if profile.complete]
@@ -89,7 +90,7 @@ def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
     return [one for one in same if one.key == "offset"] or same or joined
 
 
-def _member(bundle: Path, name: str) -> bytes:
+def member(bundle: Path, name: str) -> bytes:
     """A file of a bundle that is a directory or a zip file."""
     if bundle.is_dir():
         return (bundle / name).read_bytes()
@@ -106,18 +107,9 @@ def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]
     instruction's executions, also those in which every lane was switched off.
     """
     notes = _launch_notes(profile, kernel)
-    rows = _listing_rows(listing)
-    agreement = _agreement(profile.instructions, rows)
-    if agreement >= TRUST:
-        key, find = "offset", _by_offset(rows)
-    else:
-        key, find = "line", _by_line(kernel["operations"])
-        if profile.instructions:
-            notes.append(
-                f"only {agreement:.0%} of the measured instructions stand where the bundle's listing has them: this is another "
-                "binary of the kernel; figures were joined by source line instead"
-            )
-    sums = _sums(profile.instructions, find)
+    rows = listing_rows(listing)
+    key, agreement, find = finder(profile.instructions, kernel, rows, notes)
+    sums = sums_of(profile.instructions, find)
     buffers = _Buffers(kernel)
     misread = {
         (find(instruction), how.kind)
@@ -136,6 +128,25 @@ def join(profile: KernelProfile, kernel: dict[str, Any], listing: dict[str, Any]
     whole = sum(value for _, value in executed)
     attributed = sum(value for operation, value in executed if operation is not None) / whole if whole else None
     return Joined(tuple(metrics), key, agreement, attributed, tuple(notes))
+
+
+def finder(
+    instructions: Sequence[MeasuredInstruction],
+    kernel: dict[str, Any],
+    rows: dict[int, tuple[str, int | None]],
+    notes: list[str],
+) -> tuple[str, float, Finder]:
+    """How operations are found: ``offset`` or ``line``, the share of instructions that stand where the listing has them, and what
+    finds them.  ``rows`` are those of :func:`listing_rows`; a note says where lines have to do."""
+    agreement = _agreement(instructions, rows)
+    if agreement >= TRUST:
+        return "offset", agreement, _by_offset(rows)
+    if instructions:
+        notes.append(
+            f"only {agreement:.0%} of the measured instructions stand where the bundle's listing has them: this is another "
+            "binary of the kernel; figures were joined by source line instead"
+        )
+    return "line", agreement, _by_line(kernel["operations"])
 
 
 _FACTS = {
@@ -173,7 +184,7 @@ def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _listing_rows(listing: dict[str, Any]) -> dict[int, tuple[str, int | None]]:
+def listing_rows(listing: dict[str, Any]) -> dict[int, tuple[str, int | None]]:
     """Offset -> (mnemonic, operation id) of a listing's JSON form; rows without an offset are left out."""
     at = {name: i for i, name in enumerate(listing["columns"])}
     return {
@@ -187,9 +198,6 @@ def _agreement(instructions: Iterable[MeasuredInstruction], rows: dict[int, tupl
     """Share of measured instructions whose mnemonic stands at the same offset of the listing; 0 if none was measured."""
     same = [rows.get(i.offset, ("", None))[0] == mnemonic(i.text) for i in instructions]
     return sum(same) / len(same) if same else 0.0
-
-
-Finder = Callable[[MeasuredInstruction], int | None]
 
 
 def _by_offset(rows: dict[int, tuple[str, int | None]]) -> Finder:
@@ -222,7 +230,7 @@ def _by_line(operations: list[dict[str, Any]]) -> Finder:
     return find
 
 
-def _sums(instructions: Iterable[MeasuredInstruction], find: Finder) -> dict[Key, float]:
+def sums_of(instructions: Iterable[MeasuredInstruction], find: Finder) -> dict[Key, float]:
     """(metric, operation, access) -> sum over instructions; access is None for what has none."""
     sums: dict[Key, float] = defaultdict(float)
     for instruction in instructions:

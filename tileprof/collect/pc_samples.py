@@ -19,13 +19,15 @@ _PLACE = re.compile(r"^(.+):(\d+)$")
 class Sample:
     """One sample: the instruction, its comment (``file:line`` with debug information), why it stalled, and whether it issued.
 
-    ``reason`` and ``issued`` are None for host-trap sampling, which does not know them.
+    ``reason`` and ``issued`` are None for host-trap sampling, which does not know them; ``offset`` is the instruction's place in
+    the code object, which only JSON has.
     """
 
     instruction: str
     comment: str
     reason: str | None = None
     issued: int | None = None
+    offset: int | None = None
 
 
 def place(comment: str) -> tuple[str | None, int | None]:
@@ -39,15 +41,18 @@ def stall_metric(reason: str) -> str:
     return f"stall.{STALL_REASONS.get(reason.removeprefix(_REASON), 'misc')}"
 
 
+def count(values: dict[str, float], sample: Sample) -> None:
+    """Add a sample to the values of its instruction."""
+    values["stall.samples"] = values.get("stall.samples", 0.0) + 1
+    metric = "stall.selected" if sample.issued else stall_metric(sample.reason) if sample.reason else ""
+    if metric:
+        values[metric] = values.get(metric, 0.0) + 1
+
+
 def source_values(samples: Iterable[Sample]) -> tuple[SourceValue, ...]:
     """Samples counted by instruction and line, with their reasons where the sampling knows them; most samples first."""
-    counts: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    counts: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for sample in samples:
-        values = counts[sample.comment, sample.instruction]
-        values["stall.samples"] += 1
-        if sample.issued:
-            values["stall.selected"] += 1
-        elif sample.reason:
-            values[stall_metric(sample.reason)] += 1
+        count(counts[sample.comment, sample.instruction], sample)
     rows = [SourceValue(*place(comment), text, dict(values)) for (comment, text), values in counts.items()]
     return tuple(sorted(rows, key=lambda row: -row.values["stall.samples"]))

@@ -100,6 +100,7 @@ def parse_listing(text: str) -> tuple[Listed, ...]:
         key, colon, value = (part.strip() for part in line.partition(":"))
         if not colon:
             continue
+        key = key.replace("Minimum_", "Min_").replace("Maximum_", "Max_")  # ROCm 6.4
         if key in ("GPU", "Method") and fields:
             sampling.setdefault(gpu, []).append(_sampling(fields))
             fields = {}
@@ -114,8 +115,9 @@ def parse_listing(text: str) -> tuple[Listed, ...]:
             counters[gpu][counter] = value
         elif key in ("Method", "Unit", "Min_Interval", "Max_Interval", "Flags"):
             fields[key] = value
+    every = sampling.get(-1, ())  # ROCm 6.4 lists ways of sampling by a number of the node, not of the GPU
     return tuple(
-        Listed(number, arch, counters.get(number, {}), tuple(sampling.get(number, ())))
+        Listed(number, arch, counters.get(number, {}), tuple(sampling.get(number, every)))
         for number, arch in sorted(archs.items())
     )
 
@@ -123,8 +125,14 @@ def parse_listing(text: str) -> tuple[Listed, ...]:
 def _sampling(fields: Mapping[str, str]) -> Sampling:
     least, most = (int(re.sub(r"\D", "", fields.get(name, "")) or 0) for name in ("Min_Interval", "Max_Interval"))
     # stochastic sampling counts cycles in powers of two, whether its flags say so or not
-    powers = "2" in fields.get("Flags", "") or fields.get("Method") == "stochastic"
-    return Sampling(fields.get("Method", ""), fields.get("Unit", ""), least, most, powers)
+    method = _plain(fields.get("Method", ""))
+    powers = "2" in fields.get("Flags", "") or method == "stochastic"
+    return Sampling(method, _plain(fields.get("Unit", "")), least, most, powers)
+
+
+def _plain(word: str) -> str:
+    """``host_trap`` of ``ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP``, as options take it."""
+    return re.sub(r"^ROCPROFILER_PC_SAMPLING_(METHOD|UNIT)_", "", word).lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +165,12 @@ def counter_commands(
     *,
     selection: Selection | None = None,
     extra: Path | None = None,
+    traced: bool = False,
 ) -> list[list[str]]:
     """Command lines that collect a plan's counters, one a pass: the program runs once for each.
 
-    Pass i writes to ``output/pass_<i>``.  ``extra`` is the file of :func:`extra_counters`, where the plan has accumulations.
+    Pass i writes to ``output/pass_<i>``.  ``extra`` is the file of :func:`extra_counters`, where the plan has accumulations;
+    ``traced``: kernels and ROCTX ranges are traced too, whose times some versions do not write beside counters.
     Raises UsageError for a pass above a block's limit, which the driver would refuse only at the first dispatch.
     """
     commands = []
@@ -171,6 +181,8 @@ def counter_commands(
         options = ["--pmc", *counters]
         if extra is not None and any(name.endswith("_ACCUM") for name in counters):
             options = ["--extra-counters", str(extra), *options]
+        if traced:
+            options += ["--kernel-trace", "--marker-trace"]
         commands.append(_command(tool, child, output / f"pass_{number}", options, selection))
     return commands
 
@@ -186,20 +198,28 @@ def trace_command(
 def sampling_command(
     tool: str, child: Sequence[str], output: Path, way: Sampling, interval: int, *, selection: Selection | None = None
 ) -> list[str]:
-    """The command line of PC sampling; ``interval`` in the way's unit is moved to the nearest that it allows."""
+    """The command line of PC sampling; ``interval`` in the way's unit is moved to the nearest that it allows.
+
+    The format is JSON, which alone says where in the code object an instruction stands.
+    """
     options = [
         "--pc-sampling-beta-enabled", "--pc-sampling-method", way.method, "--pc-sampling-unit", way.unit,
         "--pc-sampling-interval", str(way.interval(interval)), "--kernel-trace",
     ]  # fmt: skip
-    return _command(tool, child, output, options, selection)
+    return _command(tool, child, output, options, selection, "json")
 
 
 def _command(
-    tool: str, child: Sequence[str], output: Path, options: Sequence[str], selection: Selection | None
+    tool: str,
+    child: Sequence[str],
+    output: Path,
+    options: Sequence[str],
+    selection: Selection | None,
+    form: str = "csv",
 ) -> list[str]:
     """The format is always named: its default changed between versions."""
     chosen = selection.arguments() if selection is not None else []
-    return [tool, *options, *chosen, "--output-format", "csv", "-d", str(output), "-o", NAME, "--", *child]
+    return [tool, *options, *chosen, "--output-format", form, "-d", str(output), "-o", NAME, "--", *child]
 
 
 def extra_counters(counters: Iterable[str], version: str, architectures: Sequence[str]) -> str:

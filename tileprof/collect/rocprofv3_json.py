@@ -5,6 +5,7 @@ Metadata of the node, the command line and its configuration are in the file too
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from tileprof.collect.amd import Agent, Agents, Dispatch, Triple, agent_from, la
 from tileprof.collect.pc_samples import Sample, source_values
 from tileprof.collect.profile import CallStatistic, ForeignLaunch, ForeignProfile, Range
 from tileprof.collect.ranges import RangeIndex
+from tileprof.collect.scrub import kernel_name
 from tileprof.errors import ProfileFormatError
 from tileprof.store.records import Provenance
 
@@ -56,6 +58,18 @@ def parse(record: Any, path: Path) -> ForeignProfile:
         gpus=tuple(gpus.values()),
         notes=tuple(notes),
     )
+
+
+def samples_of(path: Path, symbol: str) -> list[Sample]:
+    """PC samples of a kernel's dispatches in a file, with the places of their instructions.  Raises ProfileFormatError."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        found: list[Sample] = []
+        for process in record[KEY]:
+            found += _Process(process).samples_of(symbol)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProfileFormatError(f"{path.name} is no result of rocprofv3 that can be read: {error}") from None
+    return found
 
 
 class _Process:
@@ -154,6 +168,15 @@ class _Process:
             end_ns=times.get("end_timestamp"),
         )
 
+    def samples_of(self, symbol: str) -> list[Sample]:
+        """Samples of the dispatches of a kernel."""
+        kernels = {
+            record["dispatch_info"]["dispatch_id"]: self._dispatch(record, record["dispatch_info"])
+            for record in self._records("kernel_dispatch")
+        }
+        names = {number: (one.symbol, kernel_name(one.name)) for number, one in kernels.items()}
+        return [s for number, samples in self._samples().items() if symbol in names.get(number, ()) for s in samples]
+
     def _samples(self) -> dict[int, list[Sample]]:
         texts = self._strings.get("pc_sample_instructions") or []
         comments = self._strings.get("pc_sample_comments") or []
@@ -167,7 +190,13 @@ class _Process:
                 snapshot = body.get("snapshot") or {}
                 reason = snapshot.get("stall_reason") or snapshot.get("reason_not_issued")
                 found[body.get("dispatch_id", 0)].append(
-                    Sample(texts[position], comment, reason, body.get("wave_issued"))
+                    Sample(
+                        texts[position],
+                        comment,
+                        reason,
+                        body.get("wave_issued"),
+                        (body.get("pc") or {}).get("code_object_offset"),
+                    )
                 )
         return found
 

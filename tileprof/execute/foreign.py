@@ -11,14 +11,16 @@ import shutil
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tileprof.analyse.foreign_work import work_of
 from tileprof.collect import ncu, ncu_foreign
+from tileprof.collect.profile import ForeignProfile
 from tileprof.execute.child import ChildTimeout, run_command, tail_of, timed_command
 from tileprof.execute.measuring import measuring, run_ncu
+from tileprof.execute.profiled_amd import Rocprofv3
 from tileprof.execute.results import CaseBuilder
 from tileprof.execute.traced import trace
 from tileprof.launcher import foreign as runner
@@ -34,6 +36,15 @@ MOST_KERNELS = 200
 def is_foreign(case: Case) -> bool:
     """Whether the case is a callable or a command."""
     return case.kernel.callable is not None or case.kernel.command is not None
+
+
+def recorded(profile: ForeignProfile, builder: CaseBuilder) -> ForeignProfile:
+    """The launches that a callable said are to be recorded, all of a command; at most MOST_KERNELS."""
+    told = [launch for launch in profile.launches if runner.RECORDED in launch.ranges]
+    kept = told or list(profile.launches)
+    if len(kept) > MOST_KERNELS:
+        builder.note(f"it launches more than {MOST_KERNELS} kernels: counters are of the first {MOST_KERNELS}")
+    return replace(profile, launches=tuple(kept[:MOST_KERNELS]))
 
 
 class ForeignCase:
@@ -90,6 +101,15 @@ class ForeignCase:
             if log.profiled >= MOST_KERNELS:
                 builder.note(f"it launches more than {MOST_KERNELS} kernels: counters are of the first {MOST_KERNELS}")
             builder.take_foreign(work_of(ncu_foreign.read(report), self.case.kernel.name))
+
+    def profile_with_rocprofv3(self) -> None:
+        """The same under rocprofv3, whose passes run the program once each."""
+        child, cwd = self._profiled_command(), self.workload.directory
+        limit_s = self.workload.timeout_s
+        tool = Rocprofv3(self.builder, self.plan, self.directory, limit_s, self.stop, lambda _: child, cwd)
+        profile = tool.counters(1, None)
+        if profile is not None and not self.builder.failed:
+            self.builder.take_foreign(work_of(recorded(profile, self.builder), self.case.kernel.name))
 
     def trace_with_nsys(self) -> None:
         """The case once more under Nsight Systems: times of its kernels on the device's timeline."""

@@ -21,6 +21,7 @@ from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import LONGEST_WAIT_S, MOST_CASES, NcuPhase, Waiting
+from tileprof.execute.profiled_amd import profile_with_rocprofv3
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.execute.traced import trace_kernel
@@ -263,7 +264,7 @@ class Sweep:
                 self._ask_quietly(lane, request, builder)
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
-        if not builder.failed and {"ncu", "nsys"} & set(plan.counters):
+        if not builder.failed and {"ncu", "nsys", "rocprofv3"} & set(plan.counters):
             if not self._waiting:
                 self._waiting_since = time.monotonic()
             self._waiting.append(Waiting(builder, request))
@@ -292,7 +293,11 @@ class Sweep:
             for case in cases:
                 self.progress.stage(case.builder.case.id, "profiling")
             NcuPhase(self.directory, limit_s, raw, plan.gpu, self.stop).profile(cases)
+        counters = self.workload.raw_metrics.get("rocprofv3", ())
         for case in cases:
+            if "rocprofv3" in plan.counters and not self.stop.is_set():
+                self.progress.stage(case.builder.case.id, "profiling")
+                profile_with_rocprofv3(case.builder, case.request, self.directory, limit_s, counters, plan, self.stop)
             if not case.builder.failed and "nsys" in plan.counters and not self.stop.is_set():
                 self.progress.stage(case.builder.case.id, "tracing")
                 trace_kernel(case.builder, case.request, self.directory, limit_s, self.stop)
@@ -323,6 +328,9 @@ class Sweep:
                 if not builder.failed and "ncu" in plan.counters:
                     self.progress.stage(builder.case.id, "profiling")
                     case.profile_with_ncu()
+                if not builder.failed and "rocprofv3" in plan.counters:
+                    self.progress.stage(builder.case.id, "profiling")
+                    case.profile_with_rocprofv3()
                 if not builder.failed and "nsys" in plan.counters:
                     self.progress.stage(builder.case.id, "tracing")
                     case.trace_with_nsys()

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from typing import Any
 
 LEAST_SAMPLES = 3
+RECORDED = "tileprof: recorded"
+"""ROCTX range around what is to be recorded."""
 _PACKAGES = ("torch", "triton", "tilelang", "cupy", "jax", "numpy")
 _FLUSH_SIZES = 2  # what is written between launches, in sizes of the L2 cache
 _ASSUMED_L2 = 64 << 20
@@ -202,8 +204,15 @@ def record_last(work: Callable[[], Any], clock: Any, launches: int, kind: str) -
     switch = ctypes.CDLL("libcuda.so.1") if kind == "cuda" else None
     if switch is not None and switch.cuProfilerStart():
         raise RuntimeError("the CUDA driver cannot start the profiler")
+    # rocprofv3 loads ROCTX into the program: a range says which launches are meant
+    marks = ctypes.CDLL(None)
+    marked = kind == "hip" and hasattr(marks, "roctxRangePushA")
+    if marked:
+        marks.roctxRangePushA(ctypes.c_char_p(RECORDED.encode()))
     work()
     clock.synchronize()
+    if marked:
+        marks.roctxRangePop()
     if switch is not None:
         switch.cuProfilerStop()
 

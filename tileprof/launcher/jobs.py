@@ -65,6 +65,8 @@ class CaseRunner:
         """Rounds by one method: that which a first measurement takes where the policy leaves it open."""
         flushes = bool(policy["flush_l2"])
         method = {"on": "graph", "off": "events"}.get(str(policy.get("graph", "auto")), "auto")
+        if self.kind != "cuda":
+            method = "events"
         first = self._measure(1, 1, flush_l2=flushes, method=method)
 
         def measure(warmup: int, launches: int) -> list[float]:
