@@ -21,7 +21,12 @@ def compile_library(source: Path, output: Path) -> Path:
 
 
 def make_rocm(folder: Path) -> Path:
-    """A folder that looks like ROCm: ``lib/libamdhip64.so.6`` and ``lib/librocprofiler-sdk-roctx.so``."""
+    """A folder that looks like ROCm: ``lib/libamdhip64.so.6``, ``lib/librocprofiler-sdk-roctx.so`` and ``bin/rocprofv3``."""
     compile_library(HERE / "amdhip64.c", folder / "lib" / "libamdhip64.so.6")
     compile_library(HERE / "roctx.c", folder / "lib" / "librocprofiler-sdk-roctx.so")
+    tool = folder / "bin" / "rocprofv3"
+    tool.parent.mkdir()
+    roctx = folder / "lib" / "librocprofiler-sdk-roctx.so"
+    tool.write_text(f'#!/bin/sh\nSTAND_IN_ROCTX={roctx} exec {sys.executable} {HERE / "rocprofv3.py"} "$@"\n')
+    tool.chmod(0o755)
     return folder

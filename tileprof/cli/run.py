@@ -82,7 +82,8 @@ def _list_cases(prepared: Any) -> None:
         else:
             what = f"{made or 'nothing'} ({plan.reason})"
         if plan.passes is not None:
-            what += f"; rocprofv3 would take {plan.passes.describe()}"
+            takes = "takes" if "rocprofv3" in plan.counters else "would take"
+            what += f"; rocprofv3 {takes} {plan.passes.describe()}"
         click.echo(f"{case.id}  {what}")
     click.echo(_count_line(prepared), err=True)
 

@@ -73,6 +73,7 @@ class Rocprofv3:
         self.raw = directory.raw / f"{builder.case.hash}.rocprofv3"
         self.temporary = directory.temporary / f"{builder.case.hash}.rocprofv3"
         self.tool = rocprofv3.find()
+        self.version = version_of(self.tool) if self.tool is not None else ""
 
     @property
     def arch(self) -> str:
@@ -166,10 +167,19 @@ class Rocprofv3:
         counters = [name for one in plan.passes for name in one]
         if not any(name.endswith("_ACCUM") for name in counters):
             return None
-        version = rocprofv3.available().version
         path = self.raw / "counters.yaml"
-        path.write_text(rocprofv3.extra_counters(counters, version, [self.arch]), encoding="utf-8")
+        path.write_text(rocprofv3.extra_counters(counters, self.version, [self.arch]), encoding="utf-8")
         return path
+
+
+@cache
+def version_of(tool: str) -> str:
+    """The version that a rocprofv3 says it has, which its files do not tell; "" where it says none."""
+    try:
+        answer = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return rocprofv3.parse_version(answer.stdout)
 
 
 @cache
@@ -225,20 +235,24 @@ def profile_with_rocprofv3(
     selection = Selection(symbol, WARM_LAUNCHES + 1)
     counted = tool.counters(WARM_LAUNCHES + COUNTED_LAUNCHES, selection)
     if counted is not None and not builder.failed:
-        own = own_launches(counted, symbol, builder)
+        own = own_launches(counted, symbol, builder, counted=True)
         if own:
-            builder.metrics += counted_metrics(own[-1], raw)
+            builder.metrics += counted_metrics(own[-1], raw, tool.version)
     if tool.tool is None or builder.failed or stop.is_set():
         return
     traced = tool.trace(WARM_LAUNCHES + TRACED_LAUNCHES)
     if traced is not None and not builder.failed:
-        _add_trace(builder, own_launches(traced, symbol, builder))
+        _add_trace(builder, own_launches(traced, symbol, builder), tool.version)
     if not builder.failed and not stop.is_set():
         _add_samples(tool, builder, Path(request["bundle"]), symbol)
 
 
-def own_launches(profile: ForeignProfile, symbol: str, builder: CaseBuilder) -> list[ForeignLaunch]:
-    """Launches of the case's kernel behind the warm ones, in order; without any the measurement is invalid.
+def own_launches(
+    profile: ForeignProfile, symbol: str, builder: CaseBuilder, *, counted: bool = False
+) -> list[ForeignLaunch]:
+    """Launches of the case's kernel behind the warm ones, in order; with ``counted`` those that have counters.
+
+    Without any the measurement is invalid.
 
     Where ROCTX ranges were recorded, they say which launches are the case's, and the how-manieth; else their order does.
     """
@@ -247,6 +261,12 @@ def own_launches(profile: ForeignProfile, symbol: str, builder: CaseBuilder) -> 
         seen = ", ".join(sorted({launch.kernel for launch in profile.launches})) or "none"
         builder.fail("invalid_measurement", f"{TOOL} recorded no launch of kernel {symbol}; kernels it saw: {seen}")
         return []
+    if counted:
+        named = [launch for launch in named if launch.raw]
+        if not named:
+            builder.fail("invalid_measurement", f"{TOOL} saw kernel {symbol} and counted nothing of it")
+            return []
+    named.sort(key=lambda launch: launch.start_ns or 0.0)
     numbers = [_repetition(launch, builder.case.id) for launch in named]
     ranged = [
         launch for launch, number in zip(named, numbers, strict=True) if number is not None and number >= WARM_LAUNCHES
@@ -265,21 +285,24 @@ def _repetition(launch: ForeignLaunch, case: str) -> int | None:
     return None
 
 
-def counted_metrics(launch: ForeignLaunch, raw: Sequence[str]) -> list[Metric]:
+def counted_metrics(launch: ForeignLaunch, raw: Sequence[str], version: str) -> list[Metric]:
     """Canonical metrics of a launch, doubtful ones flagged, and the ``raw`` counters as the profiler calls them."""
-    rows = [dataclasses.replace(metric, launch=0) for metric in launch.metrics]
-    source = Provenance("measured", TOOL, "", "counters")
+    rows = [
+        dataclasses.replace(metric, launch=0, provenance=dataclasses.replace(metric.provenance, version=version))
+        for metric in launch.metrics
+    ]
+    source = Provenance("measured", TOOL, version, "counters")
     rows += [Metric(f"raw.{name}", launch.raw[name], "", source, launch=0) for name in raw if name in launch.raw]
     return flag_implausible(rows, launch.max_clock_hz)
 
 
-def _add_trace(builder: CaseBuilder, launches: Sequence[ForeignLaunch]) -> None:
+def _add_trace(builder: CaseBuilder, launches: Sequence[ForeignLaunch], version: str) -> None:
     """The median time of a trace takes the place of the time of the counted launch."""
     times = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
     if not times:
         return
     detail = f"median of {len(times)} launches in a trace, {min(times):.0f} to {max(times):.0f} ns, warm cache"
-    record = make("time.profiled_ns", statistics.median(times), Provenance("measured", TOOL, "", detail))
+    record = make("time.profiled_ns", statistics.median(times), Provenance("measured", TOOL, version, detail))
     if record is not None:
         builder.metrics = [row for row in builder.metrics if row.metric != "time.profiled_ns"] + [record]
 
@@ -296,7 +319,7 @@ def _add_samples(tool: Rocprofv3, builder: CaseBuilder, bundle: Path, symbol: st
     samples = tool.samples(launches, way, interval_for(way, time_ns * launches, tool.arch), symbol)
     if not samples:
         return
-    source = Provenance("measured", TOOL, "", f"PC samples ({way.method}) of {launches} launches")
+    source = Provenance("measured", TOOL, tool.version, f"PC samples ({way.method}) of {launches} launches")
     with measuring(builder, TOOL, "PC samples by operation", tool.limit_s):
         joined = join_samples(samples, bundle, source)
         builder.metrics += joined.metrics
