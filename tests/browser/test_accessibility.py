@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from run_factory import make_run
+from timeline_factory import clocked, ring, run_of
 
 from tileprof.analyse.compare import compare, difference_trees, pairs_of
 from tileprof.report import compare_page
@@ -44,11 +45,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     comparison.write_text(
         compare_page.render(compare(pairs, "a", "b"), difference_trees(pairs, "both"), "0.1.0"), "utf-8"
     )
-    return {"report": write(make_run(), folder / "report.html").as_uri(), "comparison": comparison.as_uri()}
+    return {
+        "report": write(make_run(), folder / "report.html").as_uri(),
+        "comparison": comparison.as_uri(),
+        "timeline": write(run_of(clocked(ring())), folder / "timeline.html").as_uri(),
+    }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "timeline"])
 def test_no_rule_is_broken(chromium: Any, look: Any, axe: str, pages: dict[str, str], name: str, scheme: str) -> None:
     look(chromium, scheme)
     chromium.set_script_timeout(LIMIT_S)

@@ -40,7 +40,7 @@ from tileprof.report.variants_view import variant_tables
 from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
-SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "cases.js")
+SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "timeline.js", "cases.js")
 """The page's scripts in their order; each but the first takes what it needs from the first, which unpacks the page."""
 
 __all__ = ["render", "write"]
@@ -119,6 +119,7 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "flame": flame_data,
         "sources": [file.data for file in sources],
         "code": code,
+        "timelines": [figure.data for figure in values["timelines"]],
     }
     data["strings"] = strings.all()  # after everything that gives them out
     return page("report.html.j2", values, data, SCRIPTS)

@@ -401,20 +401,3 @@ def test_global_accesses_say_how_much_of_a_sector_is_asked_for() -> None:
     stores = [row for row in rows if " C store" in row]
     assert len(stores) == 12
     assert all("100 %" in row for row in stores)
-
-
-def test_a_timeline_is_there_where_clocks_were_read() -> None:
-    case = make_case("matmul_tiled", "float16", "sm80")
-    clock = dataclasses.replace(NCU, tool="cycles")
-    reads = [(3, 0, 100, 180), (5, 0, 180, 400), (3, 1, 100, 190)]
-    metrics = tuple(
-        dataclasses.replace(case.metrics[0], metric=f"cycles.{end}", value=value, provenance=clock, operation=operation,
-                            buffer=None, access=f"group {group}", launch=0)
-        for operation, group, begin, stop in reads
-        for end, value in (("begin", begin), ("end", stop))
-    )  # fmt: skip
-    page = Page(render(make_run(cases=(dataclasses.replace(case, metrics=metrics),))))
-    bars = [a for tag, a, _ in page.elements if tag == "rect" and "group" in str(a.get("data-tip", ""))]
-    assert [(a["class"], a["x"]) for a in bars] == [("k-copy", "86"), ("k-gemm", "329.7"), ("k-copy", "86")]
-    assert "220 cycles from 80" in str(bars[1]["data-tip"])
-    assert "timeline" not in [a.get("id") for tag, a, _ in Page(render(make_run())).elements if tag == "section"]

@@ -95,7 +95,7 @@ const report = await (async () => {
   const hideTip = () => { tip.hidden = true; };
   const tipped = (event) => {
     if (!event.target.closest) return null;
-    const own = event.target.closest("[data-p],[data-tip],[data-node],.na,.mark");
+    const own = event.target.closest("[data-p],[data-tip],[data-node],[data-span],.na,.mark");
     if (own?.matches("tr")) return event.target.closest("td:not([colspan],.mono)"); // a row whose cells have one source
     if (own) return own;
     // In the table of all operations a whole column has one source, which its heading names.
