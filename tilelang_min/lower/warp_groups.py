@@ -32,10 +32,7 @@ from tilelang_min.lower.overlap import overlap_of
 from tilelang_min.lower.rings import Block, Pairs, Rings, initialise, produce, ring_loops, ring_of
 from tilelang_min.lower.tma import TensorMaps, halves
 from tilelang_min.lower.tma_store import finish_stores
-from tilelang_min.targets.wgmma import GROUP_THREADS
-
-_PRODUCER_REGISTERS = 40
-_REGISTER_STEP = 8
+from tilelang_min.targets.wgmma import GROUP_THREADS, register_shares
 
 Tiles = Callable[[Context, Any], tuple[Any, Any, Any]]
 
@@ -47,7 +44,7 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
     consumers = program.threads
     context.emit(tirx.IfThenElse(tirx.EQ(context.thread, 0), _initialised(context, loops, consumers), None))
     _all_meet(context)
-    registers = _registers(context, consumers)
+    registers = register_shares(context.target.registers, consumers // GROUP_THREADS)
     with context.nested() as producer:
         context.mark(0)
         if registers is not None:
@@ -138,21 +135,6 @@ def _shares(context: Context, layouts: Layouts) -> bool:
     own = _ring_tiles(loops) | {ring_of(loop).barriers.name for loop in loops}
     own |= {store.tile.name for store in layouts.hopper.stores.values()}
     return any(buffer.scope == "shared" and buffer.name not in own for buffer in context.program.buffers)
-
-
-def _registers(context: Context, consumers: int) -> tuple[int, int] | None:
-    """Registers of a producer's and of a consumer's thread, where a shift between them is worth an instruction.
-
-    All threads start with an equal part of the register file, and no more than that can be handed on: consumers that asked for
-    more would wait for ever.  A single consumer group has all it can use from the start.
-    """
-    file, groups = context.target.registers, consumers // GROUP_THREADS
-    if file.per_unit is None or groups < 2:
-        return None
-    parts = file.per_unit // GROUP_THREADS
-    all_of_them = parts // (groups + 1) // _REGISTER_STEP * _REGISTER_STEP * (groups + 1)
-    each = (all_of_them - _PRODUCER_REGISTERS) // groups // _REGISTER_STEP * _REGISTER_STEP
-    return _PRODUCER_REGISTERS, min(each, file.per_thread // _REGISTER_STEP * _REGISTER_STEP)
 
 
 def _for_tiles(context: Context, tiles: Tiles | None, body: Callable[[Pairs], None], *, fresh: bool) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilelang_min.targets.records import RegisterFile
+
 PTX_ISA = "PTX ISA 8.5, 9.7.15, asynchronous warpgroup level matrix instructions"
 
 GROUP_THREADS = 128
@@ -28,6 +30,18 @@ MOST_INTEGER_COLUMNS = 224
 
 OPERAND_BYTES = 32
 """Bytes along K of the operands of one instruction, whatever their type."""
+
+OTHER_REGISTERS = 26
+"""Registers of a thread that ptxas (13.5) asks for beside the operands in registers of one instruction; with fewer it gives up.
+
+Measured for 32 to 256 columns, every type of operands, and A in either place.
+"""
+
+PRODUCER_REGISTERS = (40, 32)
+"""Registers of a thread that asks for boxes and computes nothing; the first leaves some to spare."""
+
+REGISTER_STEP = 8
+"""``setmaxnreg`` takes multiples of it."""
 
 MOST_PENDING = 7
 """Groups of products that a wait can leave unfinished."""
@@ -52,6 +66,10 @@ class WarpgroupProduct:
     c_operand: str
     input_format: str | None = None
     source: str = PTX_ISA
+
+    def least_registers(self, columns: int, *, a_in_registers: bool = False) -> int:
+        """Registers a thread must have for an instruction of so many columns."""
+        return ROWS * columns // GROUP_THREADS + OTHER_REGISTERS + (4 if a_in_registers else 0)
 
     @property
     def in_place(self) -> bool:
@@ -96,3 +114,19 @@ HOPPER = (
 def warpgroup_products(features: frozenset[str]) -> tuple[WarpgroupProduct, ...]:
     """The products of an architecture with these features."""
     return HOPPER if "wgmma" in features else ()
+
+
+def register_shares(file: RegisterFile, groups: int) -> tuple[int, int] | None:
+    """Registers of a producer's and of a consumer's thread, where a shift between them is worth an instruction.
+
+    All threads start with an equal part of the register file, and no more than that can be handed on: consumers that asked for
+    more would wait for ever.  A single consumer group has all it can use from the start.
+    """
+    if file.per_unit is None or groups < 2:
+        return None
+    at_start = file.per_unit // GROUP_THREADS // (groups + 1) // REGISTER_STEP * REGISTER_STEP * (groups + 1)
+    most = file.per_thread // REGISTER_STEP * REGISTER_STEP
+    return max(
+        ((own, min((at_start - own) // groups // REGISTER_STEP * REGISTER_STEP, most)) for own in PRODUCER_REGISTERS),
+        key=lambda shares: shares[1],
+    )

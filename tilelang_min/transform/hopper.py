@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
 
+from tilelang_min.analysis.limits import registers_available
 from tilelang_min.analysis.regions import written
 from tilelang_min.errors import LanguageError
 from tilelang_min.ir.expressions import as_int, loads, uses
@@ -35,7 +36,13 @@ from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.program.tensor_maps import MOST_BOX_EXTENT, MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target, occupancy
-from tilelang_min.targets.wgmma import GROUP_THREADS, OPERAND_BYTES, ROWS, WarpgroupProduct, warpgroup_products
+from tilelang_min.targets.wgmma import (
+    GROUP_THREADS,
+    OPERAND_BYTES,
+    ROWS,
+    WarpgroupProduct,
+    warpgroup_products,
+)
 from tilelang_min.transform.pipeline import can_run_ahead
 
 _OTHER_REGISTERS = 40
@@ -84,7 +91,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
         return plan
     _products(program, target, plan)
     if plan.gemms and options.tma and options.warp_specialize:
-        loops = list(_rings(program, program.body, plan, target.max_threads_per_block))
+        loops = list(_rings(program, program.body, plan, target))
         plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
@@ -254,7 +261,18 @@ def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
     layout = _accumulator(gemm, threads // GROUP_THREADS, product)
     if layout is None:
         return f"{gemm.m}x{gemm.n} does not divide into {threads // GROUP_THREADS} warp groups of {ROWS} rows"
-    return GemmPlan("wgmma", layout, product)
+    plan = GemmPlan("wgmma", layout, product)
+    need, have = _least_registers(gemm, plan), registers_available(target, threads)
+    if need > have:
+        return f"an instruction of {layout.columns} columns needs {need} registers of each of {threads} threads, {have} are there"
+    return plan
+
+
+def _least_registers(gemm: Gemm, plan: GemmPlan) -> int:
+    """What the assembler asks for: the accumulators of one instruction, and its other operands."""
+    assert isinstance(plan.layout, WarpgroupLayout)
+    product: WarpgroupProduct = plan.instruction
+    return product.least_registers(plan.layout.columns, a_in_registers=gemm.a.buffer.scope != "shared")
 
 
 def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> WarpgroupLayout | None:
@@ -287,7 +305,7 @@ def is_whole(region: Region) -> bool:
 # -- rings ---------------------------------------------------------------------------------------------------------
 
 
-def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan, most_threads: int) -> Iterator[Loop]:
+def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan, target: Target) -> Iterator[Loop]:
     """Pipelined loops that can be rings, among statements whose surroundings a producer can follow."""
     for statement in body:
         if isinstance(statement, Conditional):
@@ -296,15 +314,13 @@ def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan, 
                 for loop in inside:
                     _note(program, plan, loop, "it stands under a condition that reads a tile")
                 continue
-            yield from _rings(program, statement.then, plan, most_threads)
-            yield from _rings(program, statement.otherwise, plan, most_threads)
+            yield from _rings(program, statement.then, plan, target)
+            yield from _rings(program, statement.otherwise, plan, target)
         elif isinstance(statement, Loop) and statement.kind != "pipelined":
             if not loads(statement.extent) and not loads(statement.start):
-                yield from _rings(program, statement.body, plan, most_threads)
+                yield from _rings(program, statement.body, plan, target)
         elif isinstance(statement, Loop):
-            reason = _no_ring(program, statement, plan)
-            if program.threads + GROUP_THREADS > most_threads:
-                reason = f"{program.threads} threads leave no room for it in a block of {most_threads}"
+            reason = _no_room(program, plan, target) or _no_ring(program, statement, plan)
             if reason is None:
                 yield statement
             else:
@@ -313,6 +329,20 @@ def _rings(program: TileProgram, body: tuple[Statement, ...], plan: HopperPlan, 
 
 def _note(program: TileProgram, plan: HopperPlan, loop: Loop, reason: str) -> None:
     plan.notes.append(f"{program.operations[loop.operation].label}: no producer warp group: {reason}")
+
+
+def _no_room(program: TileProgram, plan: HopperPlan, target: Target) -> str | None:
+    """Why a block cannot have a producer beside its threads; None: it can."""
+    threads = program.threads + GROUP_THREADS
+    if threads > target.max_threads_per_block:
+        return f"{program.threads} threads leave no room for it in a block of {target.max_threads_per_block}"
+    # What consumers are given later does not count: ptxas wants the registers at the start.
+    have = registers_available(target, threads)
+    gemms = [item for item in walk(program.body) if isinstance(item, Gemm) and item.operation in plan.gemms]
+    need = max((_least_registers(gemm, plan.gemms[gemm.operation]) for gemm in gemms), default=0)
+    if need > have:
+        return f"products need {need} registers of each of {program.threads} threads, beside it they have {have}"
+    return None
 
 
 def _no_ring(program: TileProgram, loop: Loop, plan: HopperPlan) -> str | None:
