@@ -8,6 +8,7 @@ from typing import Any
 from tvm import ir
 
 from tilelang_min.ir.expressions import as_int, index, is_symbolic, loads, simplify, substitute
+from tilelang_min.ir.hopper import ClusterSum
 from tilelang_min.ir.nodes import (
     Assign,
     Buffer,
@@ -42,6 +43,8 @@ def written(statement: Statement) -> tuple[Buffer, ...]:
         return (statement.buffer,)
     if isinstance(statement, Parallel):
         return tuple(item.buffer for item in statement.body)
+    if isinstance(statement, ClusterSum):
+        return (statement.target, statement.scratch)
     return ()
 
 
@@ -57,6 +60,8 @@ def read(program: TileProgram, statement: Statement) -> tuple[Buffer, ...]:
     elif isinstance(statement, Reduce):
         found = (statement.source.buffer, *(() if statement.clear else (statement.target.buffer,)))
         values = [*statement.source.offsets, *statement.target.offsets]
+    elif isinstance(statement, ClusterSum):
+        found = (statement.source, statement.scratch)
     elif isinstance(statement, Fill):
         values = [statement.value, *statement.region.offsets]
     elif isinstance(statement, Assign):

@@ -36,6 +36,7 @@ from tilelang_min.transform.hopper import HopperOptions, plan_hopper
 from tilelang_min.transform.pipeline import pipeline
 from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
 from tilelang_min.transform.shared_layouts import choose_shared_layouts
+from tilelang_min.transform.split import split_loops
 from tilelang_min.transform.tma_stores import stage_stores
 
 _GENERATORS = {
@@ -89,7 +90,8 @@ def thread_program(
             program = fragment_reductions(program)
             choices = hopper or HopperOptions.of(HOPPER_DEFAULT)
             plan = plan_hopper(program, target, choices)
-            serial, program = program, pipeline(program, target, plan)
+            serial = program
+            program = pipeline(split_loops(program, target, plan, choices.split), target, plan)
             check_resources(program, target)
             try:
                 program, layouts = layouts_with_operands(program, target, plan)

@@ -11,7 +11,7 @@ from tvm.sym import Analyzer
 
 from tilelang_min.ir.nodes import Expr
 
-_MOST = 2**31 - 1
+MOST = 2**31 - 1
 """The largest int32: no runtime dimension and no grid is larger."""
 
 
@@ -85,9 +85,9 @@ def bind_range(analyzer: Any, variable: Any, start: Expr, extent: Expr) -> None:
 def bind_blocks(analyzer: Any, variables: Iterable[Any], grid: Iterable[Expr], sizes: Iterable[Any]) -> None:
     """Tell ``analyzer`` what is known of block indices and of runtime dimensions: neither is negative."""
     for size in sizes:
-        bind_range(analyzer, size, 0, _MOST)
+        bind_range(analyzer, size, 0, MOST)
     for variable, extent in zip(variables, grid, strict=True):
-        bind_range(analyzer, variable, 0, _MOST if as_int(extent) is None else extent)
+        bind_range(analyzer, variable, 0, MOST if as_int(extent) is None else extent)
 
 
 def divides(width: int, value: Expr) -> bool:

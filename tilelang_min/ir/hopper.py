@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_min.ir.nodes import Buffer, Copy, Loop
+from tilelang_min.ir.nodes import Buffer, Copy, Loop, Statement
+from tilelang_min.ir.plans import Split
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +59,17 @@ class RingLoop(Loop):
     """A pipelined loop of which only the work stands in ``body``; the copies are in ``ring``."""
 
     ring: Ring | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSum(Statement):
+    """``target[..] = sum of source[..]`` over the blocks of a cluster, ``target`` being the block's part of the columns; with one
+    part it is ``source``.  Blocks that keep no part have no sum.
+
+    ``scratch`` is the shared tile in which what the others send arrives.  All threads of the cluster meet, those of a producer too.
+    """
+
+    source: Buffer
+    target: Buffer
+    scratch: Buffer
+    split: Split

@@ -61,6 +61,18 @@ class StagedStore:
     columns: int
 
 
+@dataclass(frozen=True)
+class Split:
+    """The iterations of ``loop`` (an operation) are shared out between ``count`` blocks of a cluster, which add up what each has of
+    an accumulator: the first ``parts`` of them keep an equal part of its columns each.  ``rank`` is the variable that numbers them.
+    """
+
+    loop: int
+    count: int
+    parts: int
+    rank: Any
+
+
 @dataclass
 class HopperPlan:
     """What is carried out by Hopper's instructions.
@@ -69,7 +81,8 @@ class HopperPlan:
     producer.  ``persistent``: as many blocks as there are units go through all tiles of the grid, in the order that ``panel``
     gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``overlap``: a second
     product of a loop may run during the work of the next iteration.  ``stores``, by ``id()`` of the statement: copies to tensors
-    that go through a staging tile.  ``notes`` say what was decided against, and why, for people.
+    that go through a staging tile.
+    ``split``: blocks that share the iterations of a loop.  ``notes`` say what was decided against, and why, for people.
     """
 
     gemms: dict[int, GemmPlan] = field(default_factory=dict)
@@ -79,6 +92,7 @@ class HopperPlan:
     panel: tuple[int, str] | None = None
     cluster: int = 1
     overlap: bool = False
+    split: Split | None = None
     stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -99,6 +113,12 @@ class HopperPlan:
             chosen.append("persistent blocks")
         if self.cluster > 1:
             chosen.append(f"clusters of {self.cluster} blocks")
+        if self.split is not None:
+            kept = f"{self.split.parts} of them keep a part each" if self.split.parts > 1 else "the first keeps it"
+            chosen.append(
+                f"loop {self.split.loop}: its iterations are shared out between the {self.split.count} blocks of a cluster, which "
+                f"add up the accumulator through their shared memory; {kept}"
+            )
         return "\n".join([*chosen, *(f"note: {note}" for note in self.notes)]) or "nothing"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilelang_min.ir.hopper import RingLoop
+from tilelang_min.ir.hopper import ClusterSum, RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -81,6 +81,8 @@ def _text(statement: Statement) -> str:
         return f"for {statement.variable.name} in {statement.start} .. {statement.start + statement.extent} ({statement.kind})"
     if isinstance(statement, Conditional):
         return f"if {statement.condition}"
+    if isinstance(statement, ClusterSum):
+        return f"sum {statement.source.name} over the cluster -> {statement.target.name}, by way of {statement.scratch.name}"
     if isinstance(statement, AsyncWait):
         return f"wait until {statement.pending} groups pending"
     return {Barrier: "barrier", AsyncCommit: "commit", SchedulingFence: "scheduling fence"}[type(statement)]

@@ -11,6 +11,8 @@ from typing import Any
 
 _GROUP, _WARP = 128, 32
 _ROWS = 64
+_EIGHT = 8
+"""Columns that take turns in an instruction's registers: parts of it are whole eights."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,16 @@ class WarpgroupLayout:
     def register(self, tile_row: int, tile_column: int, item: int) -> int:
         """Number of a register: instructions in row-major order, each with its items in order."""
         return (tile_row * self.tiles[1] + tile_column) * self.items + item
+
+    def parts(self, parts: int) -> bool:
+        """Whether the columns divide into so many equal parts, each with neighbouring registers of every instruction."""
+        alone = self.groups_of_warps[1] == 1 and self.tiles[1] == 1
+        return parts == 1 or (alone and self.columns % (parts * _EIGHT) == 0)
+
+    def part(self, parts: int) -> WarpgroupLayout:
+        """The layout of one of ``parts`` equal parts of the columns, where there are such."""
+        columns = self.columns // parts
+        return WarpgroupLayout((self.shape[0], columns), self.groups_of_warps, self.tiles, columns)
 
     def start(self, group: Any) -> tuple[Any, Any]:
         """First row and column of a warp group."""

@@ -13,7 +13,7 @@ from tvm import ir, tirx
 from tvm.script.tirx import ptx
 from tvm.sym import Analyzer
 
-from tilelang_min.ir.expressions import bind_blocks, bind_range, index, loads, replace_loads, simplify
+from tilelang_min.ir.expressions import as_int, bind_blocks, bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, Region, TileProgram, walk
 from tilelang_min.ir.shared_layout import TILE_ALIGNMENT, SharedLayout, placed
@@ -49,6 +49,7 @@ class Context:
         self.launched = program.grid
         self.block: Any = None  # number of the block where they are launched in one row
         self.cluster = 1
+        self.split = 1  # blocks that share the iterations of a tile's loop
         self.rings: Any = None  # the consumers' rings, while their work is lowered
         self.consumers: int | None = None  # threads that meet at barriers, where not all of the block do
         self.maps: Any = None  # tensor maps that were asked for
@@ -145,13 +146,22 @@ class Context:
         number, threads = (tirx.IntImm("uint32", value) for value in (CONSUMER_BARRIER, self.consumers))
         self.emit(tirx.Evaluate(ptx["bar.sync"](number, threads)))
 
-    def launch_in_a_row(self, *, persistent: bool, cluster: int) -> None:
-        """As many blocks as tiles; ``persistent``: no more than the first known device has units.  ``cluster`` blocks together."""
-        count = self.program.grid[0] * self.program.grid[1] * self.program.grid[2]
-        blocks = min(count, self.target.devices[0].units) if persistent else count
-        self.launched, self.cluster = (blocks, 1, 1), cluster
+    def launch_in_a_row(self, *, persistent: bool, cluster: int, split: int = 1) -> None:
+        """As many blocks as tiles; ``persistent``: no more than the first known device has units.  ``cluster`` blocks together;
+        ``split`` blocks for each tile."""
+        count, units = self.tiles, self.target.devices[0].units
+        if not persistent:
+            blocks = count * split
+        else:
+            blocks = tirx.Min(index(count), index(units)) if as_int(count) is None else min(count, units)
+        self.launched, self.cluster, self.split = (blocks, 1, 1), cluster, split
         self.block = tirx.Var(self.fresh("blockIdx_x"), "int32")
-        bind_range(self.analyzer, self.block, 0, blocks)
+        bind_range(self.analyzer, self.block, 0, units if persistent else blocks)
+
+    @property
+    def tiles(self) -> Expr:
+        """Tiles of the program's grid."""
+        return self.simplify(self.program.grid[0] * self.program.grid[1] * self.program.grid[2])
 
     @property
     def rank(self) -> Any:

@@ -9,8 +9,8 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.script.tirx import ptx
 
-from tilelang_min.ir.expressions import as_int, index
-from tilelang_min.ir.hopper import RingLoop
+from tilelang_min.ir.expressions import as_int, bind_range, index
+from tilelang_min.ir.hopper import ClusterSum, RingLoop
 from tilelang_min.ir.nodes import (
     Assign,
     AsyncCommit,
@@ -29,6 +29,7 @@ from tilelang_min.ir.nodes import (
 )
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.atomics import atomic_update
+from tilelang_min.lower.cluster_sum import sum_over_cluster
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_fma import lower_fma
 from tilelang_min.lower.gemm_mfma import lower_mfma
@@ -36,7 +37,7 @@ from tilelang_min.lower.gemm_mma import lower_mma
 from tilelang_min.lower.gemm_wgmma import lower_wgmma
 from tilelang_min.lower.nest import lower_nest
 from tilelang_min.lower.overlap import consume_overlapped, overlap_of
-from tilelang_min.lower.raster import in_panels, tile_of
+from tilelang_min.lower.raster import in_panels, tile_of, truncated
 from tilelang_min.lower.reduce import lower_reduce
 from tilelang_min.lower.rings import consume
 from tilelang_min.lower.tma import TensorMaps
@@ -69,9 +70,13 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     if plan.specialised:
         threads += GROUP_THREADS
         tiles = None
-        if plan.persistent or plan.cluster > 1:
-            context.launch_in_a_row(persistent=plan.persistent, cluster=plan.cluster)
+        split = 1 if plan.split is None else plan.split.count
+        if plan.persistent or plan.cluster > 1 or split > 1:
+            context.launch_in_a_row(persistent=plan.persistent, cluster=plan.cluster, split=split)
             tiles = partial(tile_of, panel=panel)
+        if plan.split is not None:
+            bind_range(context.analyzer, plan.split.rank, 0, split)
+            context.emit(tirx.Bind(plan.split.rank, tirx.truncmod(context.block, index(split))))
         lower_roles(context, layouts, maps, _block, tiles)
     else:
         _block(context, layouts, program.body)
@@ -104,7 +109,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
         shared_bytes_dynamic=context.shared_bytes_dynamic,
         operations=program.operations,
         tensor_maps=tuple(maps.maps),
-        cluster=(plan.cluster, 1, 1),
+        cluster=(max(plan.cluster, context.split), 1, 1),
         consumer_threads=program.threads if plan.specialised else None,
         sizes=tuple(size.name for size in program.sizes),
         extents=context.extents(),
@@ -123,21 +128,12 @@ def _rasterised(context: Context, body: Any, panel: tuple[int, str]) -> tuple[tu
     if (
         context.program.sizes
     ):  # of a grid that is known at launch these take divisions: once, not wherever they are used
-        return (px, py, bz), sequence([tirx.Bind(bx, _truncated(x)), tirx.Bind(by, _truncated(y)), body])
+        return (px, py, bz), sequence([tirx.Bind(bx, truncated(x)), tirx.Bind(by, truncated(y)), body])
 
     def replace(variable: Any) -> Any:
         return x if variable.same_as(bx) else y if variable.same_as(by) else variable
 
     return (px, py, bz), tvm_ffi.structural_map(body, (tirx.Var, replace))
-
-
-def _truncated(value: Any) -> Any:
-    """A value that is never negative, in none of its parts, with the divisions of the machine."""
-    exchange = [
-        (tirx.FloorDiv, lambda node: tirx.truncdiv(node.a, node.b)),
-        (tirx.FloorMod, lambda node: tirx.truncmod(node.a, node.b)),
-    ]
-    return tvm_ffi.structural_map(index(value), exchange)
 
 
 def _block(context: Context, layouts: Layouts, statements: tuple[Statement, ...]) -> None:
@@ -160,6 +156,8 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         _gemm(context, layouts, statement)
     elif isinstance(statement, Reduce):
         lower_reduce(context, layouts, statement)
+    elif isinstance(statement, ClusterSum):
+        sum_over_cluster(context, layouts, statement)
     elif isinstance(statement, Assign):
         _assign(context, statement)
     elif isinstance(statement, Loop):

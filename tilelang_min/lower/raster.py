@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tvm_ffi
 from tvm import tirx
 
 from tilelang_min.ir.expressions import as_int, index
@@ -32,11 +33,22 @@ def tile_of(context: Context, tile: Any, *, panel: tuple[int, str] | None) -> tu
     """Block indices of tile number ``tile`` of the program's grid."""
     gx, gy, gz = context.program.grid
     bz: Any = index(0)
-    if gz > 1:
+    if as_int(gz) != 1:
         bz, tile = tirx.truncdiv(tile, index(gx * gy)), tirx.truncmod(tile, index(gx * gy))
-    if gx == 1 or gy == 1:
-        return (index(0), tile, bz) if gx == 1 else (tile, index(0), bz)
+    if as_int(gx) == 1 or as_int(gy) == 1:
+        return (index(0), tile, bz) if as_int(gx) == 1 else (tile, index(0), bz)
     if panel is None:
         return tirx.truncmod(tile, index(gx)), tirx.truncdiv(tile, index(gx)), bz
     bx, by = in_panels(tile, (gx, gy), panel)
+    if context.program.sizes:  # of a grid that is known at launch these take divisions
+        bx, by = truncated(bx), truncated(by)
     return bx, by, bz
+
+
+def truncated(value: Any) -> Any:
+    """A value that is never negative, in none of its parts, with the divisions of the machine."""
+    exchange = [
+        (tirx.FloorDiv, lambda node: tirx.truncdiv(node.a, node.b)),
+        (tirx.FloorMod, lambda node: tirx.truncmod(node.a, node.b)),
+    ]
+    return tvm_ffi.structural_map(index(value), exchange)

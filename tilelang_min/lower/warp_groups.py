@@ -23,10 +23,11 @@ from typing import Any
 from tvm import tirx
 from tvm.script.tirx import ptx
 
-from tilelang_min.ir.expressions import bind_range, index, uses
+from tilelang_min.ir.expressions import MOST, as_int, bind_range, index, uses
 from tilelang_min.ir.hopper import RingLoop
 from tilelang_min.ir.nodes import Copy, Gemm, TileProgram, walk
 from tilelang_min.ir.plans import Layouts
+from tilelang_min.lower.cluster_sum import begin, come_along
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.overlap import overlap_of
 from tilelang_min.lower.rings import Block, Pairs, Rings, initialise, produce, ring_loops, ring_of
@@ -44,6 +45,8 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
     consumers = program.threads
     context.emit(tirx.IfThenElse(tirx.EQ(context.thread, 0), _initialised(context, loops, consumers), None))
     _all_meet(context)
+    if context.split > 1:
+        begin(context)
     registers = register_shares(context.target.registers, consumers // GROUP_THREADS)
     with context.nested() as producer:
         context.mark(0)
@@ -56,6 +59,8 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
             rings.start()
             _for_tiles(context, tiles, lambda renamed: produce(context, rings, maps, program.body, renamed), fresh=True)
         context.emit(tirx.IfThenElse(tirx.EQ(context.thread % GROUP_THREADS, 0), sequence(elected), None))
+        if context.split > 1:
+            come_along(context)
     with context.nested() as consumer:
         context.mark(0)
         if registers is not None:
@@ -142,23 +147,23 @@ def _for_tiles(context: Context, tiles: Tiles | None, body: Callable[[Pairs], No
 
     ``fresh``: under other names of the block indices, which ``body`` gets as pairs.
     """
-    program = context.program
     if tiles is None:
         body([])
         return
     renamed: Pairs = []
-    count = program.grid[0] * program.grid[1] * program.grid[2]
-    blocks = context.launched[0]
-    if blocks == count:
-        _place(context, tiles, context.block, renamed, fresh=fresh)
+    count, blocks = context.tiles, context.launched[0]
+    known = as_int(count)
+    if known is not None and blocks == known * context.split:
+        tile = context.block if context.split == 1 else tirx.truncdiv(context.block, index(context.split))
+        _place(context, tiles, tile, renamed, fresh=fresh)
         body(renamed)
         return
     turn = tirx.Var(context.fresh("turn"), "int32")
-    bind_range(context.analyzer, turn, 0, -(-count // blocks))
+    bind_range(context.analyzer, turn, 0, MOST if known is None else -(-known // blocks))
     with context.nested() as inner:
         context.mark(0)
         tile = tirx.Var(context.fresh("tile"), "int32")
-        bind_range(context.analyzer, tile, 0, count)
+        bind_range(context.analyzer, tile, 0, MOST if known is None else known)
         context.emit(tirx.Bind(tile, context.block + turn * blocks))
         _place(context, tiles, tile, renamed, fresh=fresh)
         body(renamed)

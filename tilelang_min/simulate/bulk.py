@@ -319,6 +319,26 @@ class BulkCopies:
                     "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 must come before the end",
                 )
 
+    def note_remote(self, operation: int, place: str, width: int, requests: int, size: int) -> None:
+        """An ordinary store of warps to another block's shared memory: ``width`` bytes a lane, ``size`` in all."""
+        self.counts.append(
+            AccessCount(
+                operation,
+                place,
+                "shared",
+                "remote_store",
+                width * 8,
+                requests,
+                None,
+                None,
+                None,
+                None,
+                None,
+                size,
+                "unknown",
+            )
+        )
+
     def _count(self, kind: str, boxes: Boxes, offset: int, at: tuple[int, ...], targets: int, operation: int) -> None:
         if self.strand.counts is None:
             return

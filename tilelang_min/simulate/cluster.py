@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tilelang_min.simulate.statements import Translation
 
 MOST_GRANULE = 16
-UNPLACED = ("tma_load", "tma_store", "wgmma")
+UNPLACED = ("tma_load", "tma_store", "wgmma", "remote_store")
 """Kinds of sites that move 16 bytes at once, and whose buffer says nothing."""
 
 

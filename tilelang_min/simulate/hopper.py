@@ -66,6 +66,7 @@ class HopperInstructions(Instructions):
             "fence",
             "setmaxnreg",
             "mapa",
+            "st",
             "stmatrix",
             "prefetch",
             "griddepcontrol",
@@ -176,6 +177,22 @@ class HopperInstructions(Instructions):
         """``mapa``: a number that stands for an address in another block of the cluster."""
         value = f"rt.map_address({self.text(operands[1])}, {self.text(operands[2])})"
         self.assign(operands[:1], f"rt.spread({value})[None]")
+
+    def ptx_st(self, tokens: list[str], operands: list[Expression]) -> None:
+        """``st.shared::cluster``: registers to an address of another block, or the own."""
+        lanes = next((int(token[1:]) for token in tokens if token in ("v2", "v4")), 1)
+        if (
+            "shared::cluster" not in tokens
+            or tokens[-1] not in ("f32", "b32", "u32", "s32")
+            or len(operands) != lanes + 1
+        ):
+            raise SimulationError(f"the simulator cannot execute st.{'.'.join(tokens)}")
+        self.executes(Counter(store=1))
+        values = self.registers(operands[1:])
+        site = self.shared_site("remote_store")
+        self.source.line(
+            f"rt.remote_store({site}, {self.text(operands[0])}, {values}, {lanes}, {self.operation}, {self.mask})"
+        )
 
     def ptx_prefetch(self, tokens: list[str], operands: list[Expression]) -> None:
         """Prefetches do nothing that could be seen."""

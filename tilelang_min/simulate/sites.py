@@ -41,7 +41,8 @@ class Site:
     """A place in the program that accesses memory.
 
     ``kind`` is ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``cp_async`` or ``cp_async_bypass``, or for messages
-    alone ``tma_load``, ``tma_store`` or ``wgmma``; ``lanes`` elements a thread (for ldmatrix the number of 8x8 matrices).
+    alone ``tma_load``, ``tma_store``, ``wgmma`` or ``remote_store``;
+    ``lanes`` elements a thread (for ldmatrix the number of 8x8 matrices).
     ``part`` is the kind of copy whose global side this is, no instruction of its own; or what an atomic is made of:
     ``atomic_increment``, or ``atomic_loop`` for a loop and the loads in it.
     """

@@ -302,6 +302,40 @@ class Strand(Machine):
         at, of = np.asarray(address, np.int64), np.asarray(rank, np.int64)
         return (((of + 1) << RANK_BITS) | at & ((1 << RANK_BITS) - 1)).astype(np.uint32)
 
+    def remote_store(self, number: int, address: Any, values: Any, count: int, operation: int, mask: Any) -> None:
+        """``st.shared::cluster``: each active lane stores ``count`` words of 4 bytes, rows of ``values``."""
+        cluster, lanes = self.cluster, self.active(mask)
+        at = np.broadcast_to(np.asarray(address, np.int64), (self.lanes,))[lanes]
+        width = 4 * count
+        if (at % width).any():
+            raise self.error(
+                f"{self.label(operation)}: a store of {width} bytes to an address that is no multiple of them",
+                operation,
+            )
+        words = np.broadcast_to(np.asarray(values), (count, self.lanes))[:, lanes].view(np.uint32)
+        memory = cluster.shared.view(np.uint32)
+        for rank in np.unique(at >> RANK_BITS):
+            chosen = at >> RANK_BITS == rank
+            owner, _ = cluster.locate(self.block, int(at[chosen].max()) + width - 1, operation)
+            if owner != self.block:
+                cluster.alive(owner, operation)
+            places = (at[chosen] & (1 << RANK_BITS) - 1) + owner * cluster.block_bytes
+            if cluster.clocks is not None:
+                steps = np.arange(max(1, width // cluster.clocks.granule))
+                threads = self.thread_of[lanes[chosen]]
+                site = self.translation.sites[number]
+                for warp in np.unique(threads // 32):
+                    mine = threads // 32 == warp
+                    granules = (places[mine, None] // cluster.clocks.granule + steps).reshape(-1)
+                    owners = np.repeat(threads[mine] % 32, len(steps))
+                    cluster.clocks.write(site, granules, owners, int(warp))
+            memory[places[None] // 4 + np.arange(count)[:, None]] = words[:, chosen]
+        if self.counts is not None:
+            place = cluster.buffer_at(int(at[0]) & (1 << RANK_BITS) - 1) if len(at) else "shared memory"
+            self.copies.note_remote(
+                operation, place, width, len(np.unique(self.thread_of[lanes] // 32)), len(lanes) * width
+            )
+
     def set_registers(self, count: int, operation: int, mask: Any) -> None:
         """``setmaxnreg``: nothing but a check that all warps of the block fit into the register file."""
         if mask is not None:

@@ -204,4 +204,5 @@ def target(arch: str) -> Target:
         shared_phases=nvidia_phases(features),
         global_transfer=NVIDIA_SECTORS,
         instruction_set=mma_sync.instruction_set(arch),
+        max_cluster=8 if "cluster" in features else 1,  # CUDA C++ Programming Guide: the largest portable cluster
     )

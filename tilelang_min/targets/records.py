@@ -216,6 +216,7 @@ class Target:
     ``instruction_set`` are all matrix instructions that can be printed, compiled and simulated, of each type the best
     first; ``matrix_instructions`` those of them that lowering chooses from by itself, in that order.
     ``max_grid`` is how many blocks a launch may have in each direction, ``max_grid_threads`` how many threads (None: any).
+    ``max_cluster`` is how many blocks may run together and reach one another's shared memory.
     ``vector_bits`` is the widest CPU vector (None on GPUs).  ``devices`` are known products, the first being the
     default for ceilings.
     """
@@ -239,6 +240,7 @@ class Target:
     instruction_set: tuple[MatrixInstruction, ...] = ()
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     max_grid_threads: int | None = None
+    max_cluster: int = 1
 
     def phases_of(self, access: str, width_bits: int) -> SharedPhases | None:
         """The phases of a shared memory access, or None where no rule is known."""

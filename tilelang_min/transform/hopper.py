@@ -53,6 +53,7 @@ _OTHER_REGISTERS = 40
 class HopperOptions:
     """What may be used; the compile option ``hopper`` gives some of them by name.
 
+    ``split``: blocks share the iterations of a tile's loop where there are few tiles; a number says how many do.
     Clusters are off: pairs of blocks that share loads were right and slower on an H200 at every size of ``docs/hopper.md``.
     """
 
@@ -62,6 +63,7 @@ class HopperOptions:
     persistent: bool = True
     overlap: bool = True
     cluster: bool = False
+    split: bool | int = True
 
     @classmethod
     def of(cls, value: object) -> HopperOptions:
@@ -71,10 +73,11 @@ class HopperOptions:
             return cls() if value else cls(**dict.fromkeys(names, False))
         if isinstance(value, dict):
             for name, item in value.items():
-                if name not in names or not isinstance(item, bool):
+                number = name == "split" and isinstance(item, int) and item > 0
+                if name not in names or not (isinstance(item, bool) or number):
                     raise LanguageError(
                         f"compile option hopper: {name!r}: {item!r} is not understood",
-                        remedy=f"give a truth value for some of {', '.join(names)}",
+                        remedy=f"give a truth value for some of {', '.join(names)}; for split also a number of blocks",
                     )
             return cls(**value)
         raise LanguageError(
@@ -151,10 +154,9 @@ def _order(program: TileProgram, loops: list[Loop], target: Target, options: Hop
         for item in loop.body
     )
     alone = _resident(program, loops, plan, target) == 1
-    if program.sizes:
-        plan.notes.append("one block a tile, not persistent ones: how many tiles there are is known at launch alone")
-    else:
-        plan.persistent = options.persistent and alone and products and prod(program.grid) > units
+    known = [as_int(extent) for extent in program.grid]
+    more = any(extent is None for extent in known) or prod(known) > units  # type: ignore[arg-type]
+    plan.persistent = options.persistent and alone and products and more
 
 
 def _resident(program: TileProgram, loops: list[Loop], plan: HopperPlan, target: Target) -> int:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tilelang_min.analysis.limits import require_accumulator
 from tilelang_min.errors import LayoutError
+from tilelang_min.ir.hopper import ClusterSum
 from tilelang_min.ir.layout import BlockedLayout, FragmentLayout, GridLayout
 from tilelang_min.ir.nodes import Buffer, Copy, Fill, Gemm, Parallel, Reduce, Statement, TileProgram, walk
 from tilelang_min.ir.operand_layout import operand_layout
@@ -20,6 +21,7 @@ from tilelang_min.ir.plans import HopperPlan, Layouts
 from tilelang_min.ir.replicated import reduced, register_map, wide
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.vectors import Nest, nest_of, vector_of
+from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 from tilelang_min.transform.fragment_uses import FragmentUse, is_scalar, use_of
@@ -46,6 +48,10 @@ def choose_layouts(program: TileProgram, target: Target, hopper: HopperPlan | No
                 panels = SharedLayout.widest_panels(buffer.shape, dtype_bytes(buffer.dtype))
                 result.shared.setdefault(buffer.name, panels)
         _pin(program, pinned, gemm.c.buffer, plan.layout, gemm.operation)
+    for total in _statements(program, ClusterSum):
+        whole = pinned[total.source.name][0]
+        if total.target is not total.source and isinstance(whole, WarpgroupLayout):
+            _pin(program, pinned, total.target, whole.part(total.split.parts), total.operation)
     nests = [statement for statement in walk(program.body) if isinstance(statement, (Copy, Fill, Parallel))]
     uses = [use for use in (use_of(program, statement) for statement in nests) if use.members]
     reductions = list(_statements(program, Reduce))

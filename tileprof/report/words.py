@@ -46,6 +46,7 @@ ACCESSES = {
     "stmatrix": "stmatrix",
     "tma_load": "bulk load",
     "tma_store": "bulk store",
+    "remote_store": "store to another block",
     "wgmma": "wgmma operand",
 }
 """Kinds of access as assembly spells them."""

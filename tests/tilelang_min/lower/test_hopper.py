@@ -29,7 +29,7 @@ def units(count: int) -> Target:
     return dataclasses.replace(HOPPER, devices=(dataclasses.replace(HOPPER.devices[0], units=count),))
 
 
-def lowered(kernel: Any, target: Target = HOPPER, **options: bool) -> tuple[HopperPlan, ThreadProgram, set[str]]:
+def lowered(kernel: Any, target: Target = HOPPER, **options: bool | int) -> tuple[HopperPlan, ThreadProgram, set[str]]:
     """The plan, the thread program, and the instructions in it."""
     from tvm import ir
     from tvm_ffi import structural_walk
@@ -53,7 +53,7 @@ def has(found: set[str], name: str) -> bool:
 
 
 def check(
-    kernel: Any, shape: tuple[int, int, int], *, target: Target = HOPPER, seed: int = 0, **options: bool
+    kernel: Any, shape: tuple[int, int, int], *, target: Target = HOPPER, seed: int = 0, **options: bool | int
 ) -> HopperPlan:
     """Simulate a product of ``kernel_matmul`` on fresh inputs and compare with float64."""
     plan, program, _ = lowered(kernel, target, **options)
@@ -275,12 +275,13 @@ def test_choices_can_be_off() -> None:
     assert not has(found, PRODUCT)
 
 
-@pytest.mark.parametrize("value", ["fast", {"wgma": True}, {"tma": 1}])
+@pytest.mark.parametrize("value", ["fast", {"wgma": True}, {"tma": 1}, {"split": 0}, {"split": "2"}])
 def test_unknown_options_are_errors(value: Any) -> None:
     with pytest.raises(LanguageError, match="compile option hopper"):
         HopperOptions.of(value)
-    assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False, False)
+    assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False, False, False)
     assert HopperOptions.of({"tma": False}) == HopperOptions(tma=False)
+    assert HopperOptions.of({"split": 3}) == HopperOptions(split=3)
 
 
 @pytest.mark.parametrize(("block", "threads", "causal"), [((64, 64), 128, False), ((128, 32), 256, True)])
