@@ -88,13 +88,14 @@ def products() -> list[dict[str, Any]]:
 
 def tiles(m: int, n: int) -> list[Tile]:
     """Tiles to try: of small products those that occupy all units, some with several blocks a tile."""
-    if m <= FEW_ROWS:  # of A^T, see compile_all
+    if m <= FEW_ROWS:  # of A^T, see compile_product
         width = 8 if m <= 8 else 16
         return [
             (width, 64, 128, 5, 128),
             (width, 64, 128, 10, 128),
             (width, 64, 256, 5, 128),
             (width, 128, 128, 5, 256),
+            *([(width, 64, 128, 3, 128), (width, 64, 64, 6, 128)] if n > 8192 else []),
         ]
     if m <= 128:
         found = [(128, 32, 128, 5, 256), (128, 64, 64, 7, 256), (128, 64, 128, 4, 256), (128, 128, 64, 4, 256)]

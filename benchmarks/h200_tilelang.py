@@ -4,8 +4,9 @@
 
 writes a library for each kernel to ``BUNDLES/tilelang`` (``JITKernel.export_library``), which TileLang's own runtime launches:
 on the GPU ``h200.py`` needs the package ``apache-tvm-ffi`` and, named by ``TILELANG_RUNTIME``, the folder with the wheel's
-``libtvm_runtime.so``.  The kernels: the product with the tiles that its examples and ours take; of few rows the transposed
-product and one by dot products; of up to 128 rows also a split along K with a second kernel that adds up the parts.
+libraries (and Z3's, which they need; ``LD_LIBRARY_PATH`` must name it too).  The kernels: the product with the tiles that its
+examples and ours take; of few rows the transposed product and one by dot products; of up to 128 rows also a split along K with a
+second kernel that adds up the parts.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def variants(row: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
             found.append(tile("split", 128, 128, 64, 4, 256, split))
         return found
     found = [tile("product", 128, 256, 64, 4, 256), tile("product", 256, 128, 64, 4, 256)]
-    if m * n < 4096 * 8192:
+    if row["group"] == "square" and n < 8192:
         found += [tile("product", 128, 128, 64, 4, 256), tile("product", 128, 128, 64, 4, 128)]
     return found
 
@@ -220,7 +221,7 @@ def candidates(bundles: Path, row: dict[str, Any], a: Any, b: Any, out: Any) -> 
     import torch
     import tvm_ffi
 
-    for library in ("libtvm_runtime.so",):
+    for library in ("libtvm_runtime.so", "libtilelang.so"):  # the second makes tensor maps
         ctypes.CDLL(str(Path(os.environ["TILELANG_RUNTIME"]) / library), mode=ctypes.RTLD_GLOBAL)
     found: dict[str, Callable[[], Any]] = {}
     for variant in variants(row):
