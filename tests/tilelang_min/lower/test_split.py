@@ -174,7 +174,7 @@ def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_sum, "_all_meet", lambda context: None)
     _, program = lowered(matmul(64, 64, 256, 64, 64, 32, 2, 128, transpose_b=True, out="float16"), split=2)
     a, b, _ = operands(64, 64, 256)
-    with pytest.raises(SimulationError, match="race on shared memory|has ended"):
+    with pytest.raises(SimulationError, match=r"race on shared memory|has ended"):
         simulate(program, {"A": a, "B": b})
 
 
