@@ -22,7 +22,8 @@ class AccessCount:
     ``tma_load`` and ``tma_store`` (either side of a bulk copy, a request a box), ``wgmma`` (reads of operands),
     ``remote_store`` (to another block of the cluster), ``cp_async`` or ``cp_async_bypass`` (the shared side of a cp.async; its
     global side is a ``load``); ``width_bits`` what one lane moves (ldmatrix: 128, the row it addresses).
-    ``requests`` are warp instructions with an active lane, ``bytes`` what the active lanes moved.  ``transactions``, ``transactions_ideal`` and ``ways`` (the most passes of any phase) are for shared
+    ``requests`` are warp instructions with an active lane, ``bytes`` what the active lanes moved.  ``transactions``,
+    ``transactions_ideal`` and ``ways`` (the most passes of any phase) are for shared
     memory, ``sectors`` and ``sectors_ideal`` for global memory; None where not applicable or where ``rule`` is ``unknown``.
     """
 
