@@ -142,7 +142,9 @@ def test_how_many_blocks() -> None:
 def test_what_cannot_be_shared_out() -> None:
     def note(clear: bool, other_work: bool, stages: int = 2) -> str:
         @T.prim_func
-        def main(A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        def main(
+            A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((64, 64), "float32")
+        ):
             with T.Kernel(1, threads=128):
                 A_shared = T.alloc_shared((64, 32), "float16")
                 B_shared = T.alloc_shared((32, 64), "float16")
