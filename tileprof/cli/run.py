@@ -125,10 +125,11 @@ def _run(prepared: Any, as_json: bool) -> int:
 
 def _kept(directory: Path, prepared: Any) -> str:
     from tileprof.store.directory import STORE
-    from tileprof.store.reader import read_run
+    from tileprof.store.reader import read_outline
 
+    wanted = {case.id for case in prepared.cases}
     try:
-        kept = len(read_run(directory / STORE).cases)
+        kept = sum(case.id in wanted for case in read_outline(directory / STORE))
     except Exception:  # interrupted before there was anything
         return "interrupted before the first case"
     return f"interrupted: {kept} of {len(prepared.cases)} cases are kept in {directory}; continue with --resume"

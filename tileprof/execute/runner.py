@@ -16,13 +16,14 @@ from tileprof.errors import UsageError
 from tileprof.execute.preflight import ncu_preflight
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import Paths
+from tileprof.execute.resume import Earlier, keep, missing, still_unavailable
 from tileprof.execute.sweep import Executor, Sweep
 from tileprof.plan.machine import Machine, probe
 from tileprof.plan.plan import Plan, make_plan
 from tileprof.store.baselines import BaselineStore, case_key, run_bundles
 from tileprof.store.codec import now
 from tileprof.store.directory import STORE, RunDirectory
-from tileprof.store.reader import read_header, read_run
+from tileprof.store.reader import read_run
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
 from tileprof.store.writer import RunStore
 from tileprof.workload import Case, Workload, expand_cases, load_workload
@@ -40,9 +41,6 @@ TOOLS: dict[str, Callable[[], Availability]] = {
 
 MOST_CASES = 10_000
 """Cases that run without being confirmed."""
-
-RUN_AGAIN = frozenset({"lost", "invalid_measurement"})
-"""Results that a resumed run does not keep: their cause was passing."""
 
 
 @dataclass(frozen=True)
@@ -141,21 +139,23 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
     check_count(prepared)
     workload, options = prepared.workload, prepared.options
     against = bundles_against(prepared)
+    asked = options.targets or tuple(workload.targets)
+    everything = expand_cases(workload) if options.targets else prepared.cases
+    places = {(case.id, case.hash): place for place, case in enumerate(everything)}
+    chosen = {(case.id, case.hash) for case in prepared.cases}
     with RunDirectory(prepared.directory, force=options.force, resume=options.resume) as directory:
-        started = now()
-        if directory.resumed:
-            started = read_header(directory.store).get("started", started)
-            store = RunStore.open(directory.store)
-        else:
-            store = RunStore.create(directory.store)
+        earlier = Earlier.read(directory.store, workload, everything) if directory.resumed else Earlier()
+        targets = tuple(name for name in workload.targets if name in asked or name in earlier.targets)
+        store = RunStore.open(directory.store) if directory.resumed else RunStore.create(directory.store)
         with store:
-            store.write_header(_header(prepared, started))
-            positions = {(case.id, case.hash): index for index, case in enumerate(prepared.cases)}
-            kept = store.keep_only(positions, again=RUN_AGAIN) if directory.resumed else set()
-            waiting = [(index, case) for index, case in enumerate(prepared.cases) if (case.id, case.hash) not in kept]
-            store.set_unavailable(prepared.plan.unavailable)
+            store.write_header(_header(prepared, earlier.started or now()), targets)
+            stored = set()
+            if directory.resumed:
+                stored = keep(earlier, everything, prepared.cases, store, directory, progress.say)
+            waiting = [(places[key], case) for case in prepared.cases if (key := (case.id, case.hash)) not in stored]
+            store.set_unavailable(still_unavailable(earlier.unavailable, prepared.cases, prepared.plan.unavailable))
             store.add_ceilings(_datasheet_ceilings(prepared.cases, prepared.machine))
-            progress.begin(len(prepared.cases), len(kept))
+            progress.begin(len(prepared.cases), len(prepared.cases) - len(waiting))
             paths = Paths(workload.directory, Path.cwd(), Path(tileprof.__file__).resolve().parent.parent)
             sweep = Sweep(
                 workload, waiting, prepared.plan, directory, store, progress, prepared.executor, paths, against
@@ -165,8 +165,15 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
             finally:
                 progress.end()
             if sweep.unavailable:
-                store.set_unavailable([*prepared.plan.unavailable, *sweep.unavailable])
-            store.finish(now())
+                found = [*prepared.plan.unavailable, *sweep.unavailable]
+                store.set_unavailable(still_unavailable(earlier.unavailable, prepared.cases, found))
+            left = missing(everything, targets, stored | chosen)
+            if left:
+                names = ", ".join(dict.fromkeys(case.target.name for case in left))
+                count = "1 case is" if len(left) == 1 else f"{len(left):,} cases are"
+                progress.say(f"unfinished: {count} left, on {names}; continue with --resume")
+            else:
+                store.finish(now())
 
 
 def bundles_against(prepared: Prepared) -> dict[str, dict[str, str]]:

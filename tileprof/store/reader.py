@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,42 @@ def read_header(path: Path) -> dict[str, Any]:
         connection.close()
 
 
+@dataclass(frozen=True, slots=True)
+class StoredCase:
+    """A finished case in few words."""
+
+    id: str
+    hash: str
+    target_name: str
+    status: str
+    bundle: str | None
+
+
+def read_outline(path: Path) -> tuple[StoredCase, ...]:
+    """The cases of the run stored in ``path``, without what they hold."""
+    connection = connect_to_read(path)
+    try:
+        with translated(path):
+            question = "SELECT id, hash, target_name, status, bundle FROM cases ORDER BY position, number"
+            return tuple(StoredCase(*row) for row in connection.execute(question))
+    finally:
+        connection.close()
+
+
+def read_unavailable(path: Path) -> tuple[Unavailable, ...]:
+    """What could not be measured in the run stored in ``path``."""
+    connection = connect_to_read(path)
+    try:
+        with translated(path):
+            rows = connection.execute("SELECT record FROM unavailable ORDER BY rowid")
+            return tuple(Unavailable(**json.loads(record)) for (record,) in rows)
+    finally:
+        connection.close()
+
+
+_RUN_FIELDS = frozenset(field.name for field in fields(Run))
+
+
 class _Reader:
     """Builds the records from the tables."""
 
@@ -58,7 +94,8 @@ class _Reader:
         return self.connection.execute(question, values).fetchall()
 
     def run(self) -> Run:
-        header = {row["key"]: json.loads(row["value"]) for row in self.rows("SELECT * FROM run")}
+        stored = {row["key"]: json.loads(row["value"]) for row in self.rows("SELECT * FROM run")}
+        header = {key: value for key, value in stored.items() if key in _RUN_FIELDS}  # the rest is for resuming
         ceilings = [json.loads(row["record"]) for row in self.rows("SELECT record FROM ceilings ORDER BY rowid")]
         missing = [json.loads(row["record"]) for row in self.rows("SELECT record FROM unavailable ORDER BY rowid")]
         return Run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tileprof.errors import StoreError
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Of the tables below; a file of a later version is refused."""
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
@@ -71,6 +71,7 @@ INSERT INTO measurements (case_number, series, number, launch, value)
 DROP TABLE old;
 """,
     3: "ALTER TABLE cases ADD COLUMN checks TEXT NOT NULL DEFAULT '{}'; ALTER TABLE cases ADD COLUMN interleaved TEXT;",
+    4: "",  # the header has the targets of the run
 }
 """What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from operator import itemgetter
@@ -104,8 +104,11 @@ class RunStore:
                     self._recall()
                 raise
 
-    def write_header(self, run: Run) -> None:
-        """Everything of ``run`` but its cases, ceilings and what was unavailable; replaces an earlier header."""
+    def write_header(self, run: Run, targets: Sequence[str] = ()) -> None:
+        """Everything of ``run`` but its cases, ceilings and what was unavailable; replaces an earlier header.
+
+        ``targets`` are those of the workload that the run is for: it is finished when all their cases are.
+        """
         values = {
             "name": run.name,
             "description": run.description,
@@ -114,6 +117,7 @@ class RunStore:
             "started": run.started,
             "finished": run.finished,
             "machine": run.machine,
+            **({"targets": list(targets)} if targets else {}),
         }
         with self._transaction() as connection:
             rows = [(key, _dump(value)) for key, value in values.items()]
@@ -180,16 +184,22 @@ class RunStore:
         return found
 
     def keep_only(
-        self, positions: dict[tuple[str, str], int], *, again: frozenset[str] = frozenset()
+        self,
+        positions: dict[tuple[str, str], int],
+        *,
+        again: frozenset[str] = frozenset(),
+        among: Container[tuple[str, str]] | None = None,
     ) -> set[tuple[str, str]]:
         """For resuming: keep the cases whose (id, hash) is in ``positions``, at their new places, and drop all others.
 
-        Cases with a status in ``again`` are dropped too.  Returns what is kept.
+        Cases with a status in ``again`` are dropped too, where ``among`` is given only those in it.  Returns what is kept.
         """
         with self._transaction() as connection:
             found = connection.execute("SELECT number, id, hash, status FROM cases").fetchall()
             kept = {
-                (i, digest): n for n, i, digest, status in found if (i, digest) in positions and status not in again
+                (i, digest): n
+                for n, i, digest, status in found
+                if (i, digest) in positions and not (status in again and (among is None or (i, digest) in among))
             }
             stays = set(kept.values())
             dropped = [(number,) for number, *_ in found if number not in stays]
