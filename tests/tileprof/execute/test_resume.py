@@ -78,7 +78,7 @@ def test_a_run_of_one_target_is_finished_with_it(call: Resumes, tmp_path: Path) 
     _, _, run = call("--resume", "--target", "one")
     assert (ids(run), run.finished is not None) == ([ALL[0], ALL[3]], True)
     drop(tmp_path / "run")
-    _, err, run = call("--resume", "--target", "two")  # a target more
+    _, _, run = call("--resume", "--target", "two")  # a target more
     assert (ids(run), run.finished is not None) == ([ALL[0], ALL[1], ALL[3], ALL[4]], True)
 
 
