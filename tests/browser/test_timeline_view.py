@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from test_report_page import complaints, text_of
+from test_report_page import complaints, text_of, tooltip_over
 from timeline_factory import clocked, ring, run_of
 
 from tileprof.report.html import write
@@ -98,13 +98,9 @@ def test_keys_go_through_lanes_and_time(chromium: Any, address: str) -> None:
 
 
 def test_bars_speak_under_the_pointer(chromium: Any, address: str) -> None:
-    from selenium.webdriver import ActionChains
-
     chromium.get(address)
     chromium.execute_script("document.querySelector('#timeline').scrollIntoView()")
-    bar = chromium.find_element("css selector", ".lanes .k-gemm.running")
-    ActionChains(chromium).move_to_element(bar).perform()
-    tip = chromium.execute_script("return document.querySelector('#tip').textContent")
+    tip = tooltip_over(chromium, ".lanes .k-gemm.running")
     assert tip.split("\n")[1:] == ["warp group 1, line 39, execution 1: running", "850 cycles, from 300 to 1,150"]
 
 

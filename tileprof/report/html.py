@@ -41,7 +41,10 @@ from tileprof.report.writing import replace_file
 from tileprof.store.records import PROVENANCES, Run
 
 SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "timeline.js", "cases.js")
-"""The page's scripts in their order; each but the first takes what it needs from the first, which unpacks the page."""
+"""The page's scripts in their order; each but the first takes what it needs from the first, which unpacks the page.
+
+Those of parts that a page lacks are left out.
+"""
 
 __all__ = ["render", "write"]
 
@@ -122,7 +125,8 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "timelines": [figure.data for figure in values["timelines"]],
     }
     data["strings"] = strings.all()  # after everything that gives them out
-    return page("report.html.j2", values, data, SCRIPTS)
+    needed = {"timeline.js": data["timelines"], "code.js": code["cases"], "cases.js": data["cases"]}
+    return page("report.html.j2", values, data, [script for script in SCRIPTS if needed.get(script, True)])
 
 
 def page(template: str, values: dict[str, Any], data: dict[str, Any], scripts: Sequence[str]) -> str:

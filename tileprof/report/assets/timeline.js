@@ -3,9 +3,10 @@
 (() => {
   const { data, count, element, tips } = report;
   const LANE = 30, BAR = 22, CUT = 64, AXIS = 20, CHARACTER = 6.7, MOST_ZOOM = 64;
+  const SVG = document.querySelector("svg").namespaceURI; // the page names no address
   const PHASES = ["running", "starting", "waiting"];
   const shape = (tag, attributes, text) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    const made = document.createElementNS(SVG, tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
     if (text !== undefined) made.textContent = text;
     return made;
