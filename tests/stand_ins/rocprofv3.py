@@ -2,7 +2,8 @@
 
 Options, file names, columns and messages are those of rocprofiler-sdk 1.0.  What the counters count comes from the environment:
 
-STAND_IN_COUNTERS    JSON file: counter -> value of one launch; a counter that is not in it is one that the GPU does not have
+STAND_IN_COUNTERS    JSON file: counter -> value of one launch; a counter that is not in it is one that the GPU does not have.
+                     SQ_WAVES is what was launched
 STAND_IN_FAULT       what goes wrong: see FAULTS
 STAND_IN_COMMANDS    file to which each command line is appended, as JSON
 """
@@ -26,7 +27,7 @@ from typing import Any
 LIMITS = {"SQ": 8, "SQC": 8, "TA": 2, "TD": 2, "TCP": 4, "TCC": 4, "CPC": 2, "CPF": 2, "SPI": 6, "GRBM": 2, "GDS": 4}
 FAULTS = (
     "denied", "old", "hang", "killed", "half", "empty", "truncated", "nan", "nothing", "crash", "orphan", "colours", "many",
-    "no-list", "zero-based", "second-pass",
+    "no-list", "zero-based", "second-pass", "zero",
 )  # fmt: skip
 AGENT = {
     "Node_Id": 4, "Agent_Type": "GPU", "Simd_Count": 1216, "Max_Waves_Per_Simd": 8, "Lds_Size_In_Kb": 64, "Wave_Front_Size": 64,
@@ -121,8 +122,9 @@ class Run:
         if self.fault == "denied":
             print("rocprofiler: Permission denied: cannot open /dev/kfd", file=sys.stderr)
             return 1
-        if self.fault == "hang":
-            subprocess.Popen(["sleep", "600"], start_new_session=True)
+        if self.fault in ("hang", "orphan"):
+            if self.fault == "orphan":
+                subprocess.Popen(["sleep", "600"], start_new_session=True)
             time.sleep(600)
         if self.fault == "crash":
             print("[rocprofv3] caught signal 11...", file=sys.stderr)
@@ -242,7 +244,8 @@ class Run:
         rows = []
         for name in reversed(self.options.pmc):  # rows come in no order
             if name in known:
-                value = "nan" if self.fault == "nan" else f"{known[name]:.6f}"
+                count = items // 64 if name == "SQ_WAVES" else known[name]
+                value = "nan" if self.fault == "nan" else f"{0 if self.fault == 'zero' else count:.6f}"
                 rows.append({**self.shared(one), "Grid_Size": items, "Workgroup_Size": group, "Counter_Name": name,
                              "Counter_Value": value})  # fmt: skip
         return rows

@@ -19,9 +19,10 @@ from rich.text import Text
 
 import tilelang_min as tilelang
 from tilelang_min import targets
-from tileprof.collect import ncu, nsys, perf, rocprofv3
+from tileprof.collect import ncu, nsys, perf
+from tileprof.collect.ncu_probe import CounterRead
 from tileprof.collect.tool import Availability
-from tileprof.execute.preflight import read_counter
+from tileprof.execute.preflight import read_amd_counter, read_counter
 from tileprof.plan.machine import Gpu, Machine, installed, probe
 
 OK, MISSING, LIMITED = "ok", "missing", "limited"
@@ -123,7 +124,8 @@ def _amd(machine: Machine, root: Path = Path("/")) -> Iterator[Finding]:
     else:
         remedy = "install ROCm's HIP runtime, or name the folder of ROCm in ROCM_PATH"
         yield Finding("AMD", "HIP runtime", MISSING, f"libamdhip64: {purpose}", remedy)
-    yield profiler("AMD", "rocprofv3", rocprofv3.available(root=root), "counters, traces and PC samples of AMD GPUs")
+    tool, read = read_amd_counter(longest_s=_BUSY_SECONDS, root=root)
+    yield _counting("AMD", "rocprofv3", tool, read, "counters, traces and PC samples of AMD GPUs")
     if gpus:
         yield from _amd_settings(root)
         yield _package("AMD", "amdsmi", "clocks, power and throttling of AMD GPUs", extra="rocm")
@@ -165,7 +167,12 @@ def profiler(area: str, name: str, tool: Availability, purpose: str) -> Finding:
 def counters(purpose: str, root: Path = Path("/")) -> Finding:
     """What ncu can do here, found out by reading a counter; where there is no ncu or no driver, nothing is tried."""
     tool, read = read_counter(longest_s=_BUSY_SECONDS, root=root)
-    found = profiler("NVIDIA", "ncu", tool, purpose)
+    return _counting("NVIDIA", "ncu", tool, read, purpose)
+
+
+def _counting(area: str, name: str, tool: Availability, read: CounterRead | None, purpose: str) -> Finding:
+    """What a profiler can do, with what came of reading a counter."""
+    found = profiler(area, name, tool, purpose)
     if read is None or not tool.usable:
         return found
     return replace(found, detail=f"{found.detail}; {read.text}, in {read.seconds:.1f} s")

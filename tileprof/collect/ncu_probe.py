@@ -8,10 +8,7 @@ known exactly, so a value that is read is also checked.  It takes a few seconds.
 from __future__ import annotations
 
 import csv
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +19,7 @@ from pathlib import Path
 
 from tileprof.collect import ncu, probe_kernel
 from tileprof.collect.csv_rows import number
-from tileprof.collect.tool import Availability, with_nvidia_driver
+from tileprof.collect.tool import Availability, run_in_group, with_nvidia_driver
 
 COUNTER = "smsp__warps_launched.sum"
 LIMIT_S = 60.0
@@ -124,29 +121,13 @@ def _read(found: Availability, root: Path, limit_s: float) -> CounterRead:
         log, output = Path(folder) / "ncu.log", Path(folder) / "output"
         line = command(found.path, log)
         try:
-            status = _run(line, output, limit_s)
+            status = run_in_group(line, output, limit_s)
         except OSError as error:
             return CounterRead(FAILED, f"{found.path} cannot be run: {error.strerror}", ncu.INSTALL)
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         said = output.read_text(encoding="utf-8", errors="replace")
     read = _judge(found, text, said, status, root, limit_s, line)
     return replace(read, seconds=time.monotonic() - began)
-
-
-def _run(line: Sequence[str], output: Path, limit_s: float) -> int | None:
-    """The status, or None at the time limit; nothing of the process group stays behind."""
-    with output.open("wb") as file:
-        process = subprocess.Popen(
-            list(line), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )
-        try:
-            return process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def _judge(

@@ -264,9 +264,10 @@ def collected(output: Path, log: str, status: int) -> ForeignProfile:
         profile = rocprofv3_csv.read(tables)
     except ProfileFormatError as wrong:
         raise MeasurementInvalid(f"{TOOL}: {wrong.message}", remedy=wrong.remedy) from None
+    ended = f"; it ended with status {status}: {_last(log)}" if status else ""
     if not profile.launches:
         raise MeasurementInvalid(
-            f"{TOOL}: no kernel was recorded: {'; '.join(profile.notes) or 'its tables are empty'}",
+            f"{TOOL}: no kernel was recorded: {'; '.join(profile.notes) or 'its tables are empty'}{ended}",
             remedy="check that the program launches the kernel in its own process, and with the ROCm that rocprofv3 belongs to",
         )
     notes = list(profile.notes)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,3 +91,21 @@ def with_nvidia_driver(found: Availability, root: Path = Path("/")) -> Availabil
     if (root / "proc/driver/nvidia/version").exists() or any(root.glob("dev/nvidia[0-9]*")):
         return found
     return found.denied("no NVIDIA driver or GPU here", "use a machine that has both")
+
+
+def run_in_group(
+    line: Sequence[str], output: Path, limit_s: float, environment: Mapping[str, str] | None = None
+) -> int | None:
+    """The status of a command that prints to ``output``, or None at the time limit; nothing of its process group stays behind."""
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            list(line), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=environment
+        )
+        try:
+            return process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -13,7 +13,7 @@ from tileprof.collect.calibrate import kept, machine_key
 from tileprof.collect.ceilings import ceilings
 from tileprof.collect.tool import Availability
 from tileprof.errors import UsageError
-from tileprof.execute.preflight import ncu_preflight
+from tileprof.execute.preflight import ncu_preflight, rocprofv3_preflight
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import Paths
 from tileprof.execute.resume import Earlier, keep, missing, still_unavailable
@@ -98,8 +98,8 @@ def prepare(
 ) -> Prepared:
     """Load and check everything that can be checked without running a case.
 
-    With ``preflight`` a counter is read where Nsight Compute is to measure on a GPU that is here, so that a profiler which is
-    denied costs seconds; ``say`` hears why that takes longer.  Raises WorkloadError, UsageError, ProfilerUnavailable.
+    With ``preflight`` a counter is read where Nsight Compute or rocprofv3 is to measure on a GPU that is here, so that a profiler
+    which is denied costs seconds; ``say`` hears why that takes longer.  Raises WorkloadError, UsageError, ProfilerUnavailable.
     """
     if options.resume and options.force:
         raise UsageError("--resume and --force exclude each other")
@@ -116,7 +116,8 @@ def prepare(
     used = {case.target.name for case in cases}
     names = tuple(name for name in workload.targets if name in used)
     machine = machine or probe()
-    tools = {**TOOLS, "ncu": lambda: ncu_preflight(say)} if preflight else TOOLS
+    read = {"ncu": lambda: ncu_preflight(say), "rocprofv3": lambda: rocprofv3_preflight(say)}
+    tools = {**TOOLS, **read} if preflight else TOOLS
     plan = make_plan(workload, names, machine, options.profilers, tools)
     return Prepared(options, workload, tuple(cases), plan, machine, executor)
 

@@ -55,6 +55,7 @@ void turn(void **arguments, unsigned x, unsigned y, unsigned z, unsigned threads
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) b[j * n + i] = a[i * n + j];
 }
+void copy(void **arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {}
 """
 
 WORKLOAD = """\
