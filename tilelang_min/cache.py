@@ -15,17 +15,22 @@ from collections.abc import Callable, Sequence
 from tilelang_min.errors import BundleError, TileLangError
 from tilelang_min.runtime import cache
 from tilelang_min.runtime.bundle import read_archive
+from tilelang_min.streams import steady_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (2: a setting cannot be understood)."""
+    """Run one command; returns the exit status (2: a setting cannot be understood, or the output not written)."""
     parser = argparse.ArgumentParser(prog="python -m tilelang_min.cache", description=__doc__.splitlines()[0])
     parser.add_argument("command", nargs="?", default="show", choices=tuple(_COMMANDS))
-    command = parser.parse_args(arguments).command
-    try:
-        print(_COMMANDS[command]())
-    except TileLangError as error:
-        print(error, file=sys.stderr)
+    with steady_streams() as streams:
+        command = parser.parse_args(arguments).command
+        try:
+            print(_COMMANDS[command]())
+        except TileLangError as error:
+            print(error, file=sys.stderr)
+            return 2
+    if streams.output_lost is not None:
+        print(f"standard output cannot be written: {streams.output_lost.strerror}", file=sys.stderr)
         return 2
     return 0
 

@@ -18,11 +18,13 @@ from tilelang_min.program import SourceLocation
 class KernelSource:
     """The syntax tree of one function, with what is needed to name places in its file.
 
+    ``file`` is the file's name in texts, ``path`` what opens it: they differ where its bytes are not in the system's encoding.
     ``lines`` are the function's lines as they stand in the file, the first of them being the file's line ``first_line``;
     ``shift`` is how many lines stand before them in ``text``, which was parsed.
     """
 
     file: str
+    path: str
     first_line: int
     lines: tuple[str, ...]
     function: ast.FunctionDef
@@ -69,4 +71,6 @@ def read_source(function: Callable[..., Any]) -> KernelSource:
     file = inspect.getsourcefile(function) or function.__code__.co_filename
     if not file.startswith("<"):
         file = os.path.abspath(file)
-    return KernelSource(file, first_line, tuple(line.rstrip("\r\n") for line in raw), node, text, shift)
+    # Python holds bytes of a name that are not in its encoding as lone surrogates, which nothing can print or store
+    shown = file.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return KernelSource(shown, file, first_line, tuple(line.rstrip("\r\n") for line in raw), node, text, shift)

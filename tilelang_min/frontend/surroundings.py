@@ -23,7 +23,7 @@ def surroundings(function: Callable[..., Any], scope: dict[str, Any]) -> dict[st
 def whole_file(source: KernelSource) -> str:
     """Text of the author's file, so that reports can show it; the function alone when the file cannot be read."""
     try:
-        with open(source.file, encoding="utf-8") as stream:
+        with open(source.path, encoding="utf-8") as stream:
             return stream.read()
     except (OSError, UnicodeDecodeError):
         return "\n" * (source.first_line - 1) + "\n".join(source.lines)

@@ -7,7 +7,6 @@ is shown without a traceback.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import click
 
 from tileprof import __version__
-from tileprof.errors import TileprofError
+from tileprof.errors import TileprofError, UsageError
 from tileprof.workload.problems import nearest
 
 INTERRUPTED = 130
@@ -33,6 +32,13 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # not of our own streams, which raise nothing; click would end with the status of a failed check, without a word
+            raise RuntimeError("a pipe to another process broke") from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
@@ -68,7 +74,23 @@ def show_error(error: BaseException) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; ``arguments`` defaults to the process's own."""
+    """Run the command line and return its exit status; ``arguments`` defaults to the process's own.
+
+    A reader that goes away ends no work and changes no status; output that is lost otherwise is status 2.
+    """
+    from tilelang_min import streams
+
+    with streams.steady_streams() as used:
+        status = _status(arguments)
+    if used.output_lost is not None:
+        what = f"standard output cannot be written: {used.output_lost.strerror}"
+        show_error(UsageError(what, remedy="free some space, or let it lead elsewhere"))
+        return 2
+    return status
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    """Run the command line; errors become messages and statuses."""
     from tilelang_min.errors import TileLangError
 
     try:
@@ -92,10 +114,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TileLangError as error:
         show_error(error)
         return 2
-    except BrokenPipeError:
-        # whoever read our output has gone; Python would complain again when it flushes at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         import traceback
 

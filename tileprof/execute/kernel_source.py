@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -42,7 +43,7 @@ def load_function(reference: FunctionReference, directory: str) -> Callable[...,
 
 
 def _load_file(file: Path) -> ModuleType:
-    digest = hashlib.sha256(str(file).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(os.fsencode(file)).hexdigest()[:12]
     name = f"tileprof_kernel_{file.stem}_{digest}"
     if name in _failures:
         raise _failures[name]

@@ -17,6 +17,7 @@ from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics,
 from tileprof.metrics import metadata_metrics
 from tileprof.store.codec import interleaved_from_json
 from tileprof.store.records import CaseResult, Check, Interleaved, Metric, Suggestion, Timing
+from tileprof.workload.problems import printable
 from tileprof.workload.records import Case
 
 _MOST_REASON = 4000
@@ -26,13 +27,14 @@ class Paths:
     """Makes paths in texts relative to the workload, so that results name no user and compare between machines."""
 
     def __init__(self, *folders: Path) -> None:
-        places = sorted({str(folder) for folder in folders if len(folder.parts) > 1}, key=len, reverse=True)
+        names = {printable(str(folder)) for folder in folders if len(folder.parts) > 1}
+        places = sorted(names, key=len, reverse=True)
         # a folder with what follows it, but no folder whose name only begins so
         self._folders = re.compile("|".join(rf"{re.escape(place)}(?:/|(?![\w.-]))" for place in places) or r"(?!)")
 
     def clean(self, text: str) -> str:
         """``text`` without the folders, which are where its paths then start, and with ~ for the home directory."""
-        text = self._folders.sub(lambda found: "" if found[0].endswith("/") else ".", text)
+        text = self._folders.sub(lambda found: "" if found[0].endswith("/") else ".", printable(text))
         home = str(Path.home())
         return text.replace(f"{home}/", "~/") if len(home) > 1 else text
 

@@ -27,6 +27,14 @@ class Problem:
     message: str
 
 
+def printable(name: str) -> str:
+    """``name`` with what Python could not decode of a file's name decoded as UTF-8, else shown as ``\\xe9``.
+
+    Such bytes are lone surrogates in Python, which can be neither printed nor stored.
+    """
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def nearest(word: str, options: Iterable[str]) -> str | None:
     """The option that ``word`` most likely misspells, or None where none comes close."""
     known = list(options)

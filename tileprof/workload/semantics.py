@@ -15,7 +15,7 @@ from tileprof.metrics import METRICS
 from tileprof.workload import schema
 from tileprof.workload.expression import ExpressionError, parse_expression
 from tileprof.workload.functions import ReferenceProblem, Signature, check_reference, split_reference
-from tileprof.workload.problems import unknown
+from tileprof.workload.problems import printable, unknown
 from tileprof.workload.records import (
     INPUT_KINDS,
     PLACEHOLDER,
@@ -61,7 +61,7 @@ def build_workload(model: schema.WorkloadModel, document: Document, path: Path) 
         for index, kernel in enumerate(model.kernels)
     ]
     return Workload(
-        file=path.name,
+        file=printable(path.name),
         directory=directory,
         name=model.name,
         description=model.description,
