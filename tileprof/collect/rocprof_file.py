@@ -119,21 +119,23 @@ def spelled(text: str) -> dict[str, str]:
     return {name.strip().lower(): name.strip() for name in csv_rows.split_line(plain(first))}
 
 
-def read_table(path: Path, table: Table) -> ForeignProfile:
-    """A wide table: results.csv of v1, or of v2's file plugin."""
+def read_table(path: Path, table: Table, agent: Agent | None = None) -> ForeignProfile:
+    """A wide table: results.csv of v1, or of v2's file plugin.  ``agent`` is the GPU, which the table does not tell."""
     names = spelled(text_file.read_text(path))
     tool = version_of(table.header)
-    launches = _launches(table.rows, names, tool)
+    launches = _launches(table.rows, names, tool, agent or Agent())
     notes = [f"{table.dropped} damaged rows were left out"] if table.dropped else []
     return ForeignProfile(f"{tool} CSV", tool, "", launches, notes=tuple(notes))
 
 
-def _launches(rows: Sequence[Mapping[str, str]], names: Mapping[str, str], tool: str) -> tuple[ForeignLaunch, ...]:
+def _launches(
+    rows: Sequence[Mapping[str, str]], names: Mapping[str, str], tool: str, agent: Agent
+) -> tuple[ForeignLaunch, ...]:
     found: list[ForeignLaunch] = []
     for row in rows:
         values = counters_of(row, names)
         source = Provenance("measured", tool, "", "counters" if values else "kernel trace")
-        found.append(launch_of(dispatch_of(row, Agent(), [values] if values else ()), len(found), source))
+        found.append(launch_of(dispatch_of(row, agent, [values] if values else ()), len(found), source))
     return tuple(found)
 
 
@@ -147,7 +149,9 @@ def read_database(path: Path) -> ForeignProfile:
             {name.lower(): "" if row[name] is None else str(row[name]) for name in columns}
             for row in database.rows("KERN", *columns)
         ]
-    return ForeignProfile("rocprof database", V1, "", _launches(rows, {name.lower(): name for name in columns}, V1))
+    return ForeignProfile(
+        "rocprof database", V1, "", _launches(rows, {name.lower(): name for name in columns}, V1, Agent())
+    )
 
 
 _ITEM = re.compile(r'(\w+)\(("(?:[^"]|"(?!\)))*"|[^()]*(?:\([^()]*\)[^()]*)*)\)')

@@ -285,13 +285,13 @@ def _repetition(launch: ForeignLaunch, case: str) -> int | None:
     return None
 
 
-def counted_metrics(launch: ForeignLaunch, raw: Sequence[str], version: str) -> list[Metric]:
+def counted_metrics(launch: ForeignLaunch, raw: Sequence[str], version: str, tool: str = TOOL) -> list[Metric]:
     """Canonical metrics of a launch, doubtful ones flagged, and the ``raw`` counters as the profiler calls them."""
     rows = [
         dataclasses.replace(metric, launch=0, provenance=dataclasses.replace(metric.provenance, version=version))
         for metric in launch.metrics
     ]
-    source = Provenance("measured", TOOL, version, "counters")
+    source = Provenance("measured", tool, version, "counters")
     rows += [Metric(f"raw.{name}", launch.raw[name], "", source, launch=0) for name in raw if name in launch.raw]
     return flag_implausible(rows, launch.max_clock_hz)
 

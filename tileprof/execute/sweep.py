@@ -22,6 +22,7 @@ from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import LONGEST_WAIT_S, MOST_CASES, NcuPhase, Waiting
 from tileprof.execute.profiled_amd import profile_with_rocprofv3
+from tileprof.execute.profiled_rocprof import profile_with_rocprof
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.execute.traced import trace_kernel
@@ -264,7 +265,7 @@ class Sweep:
                 self._ask_quietly(lane, request, builder)
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
-        if not builder.failed and {"ncu", "nsys", "rocprofv3"} & set(plan.counters):
+        if not builder.failed and {"ncu", "nsys", "rocprofv3", "rocprof"} & set(plan.counters):
             if not self._waiting:
                 self._waiting_since = time.monotonic()
             self._waiting.append(Waiting(builder, request))
@@ -298,6 +299,10 @@ class Sweep:
             if "rocprofv3" in plan.counters and not self.stop.is_set():
                 self.progress.stage(case.builder.case.id, "profiling")
                 profile_with_rocprofv3(case.builder, case.request, self.directory, limit_s, counters, plan, self.stop)
+            if not case.builder.failed and "rocprof" in plan.counters and not self.stop.is_set():
+                self.progress.stage(case.builder.case.id, "profiling")
+                raw = self.workload.raw_metrics.get("rocprof", ())
+                profile_with_rocprof(case.builder, case.request, self.directory, limit_s, raw, plan, self.stop)
             if not case.builder.failed and "nsys" in plan.counters and not self.stop.is_set():
                 self.progress.stage(case.builder.case.id, "tracing")
                 trace_kernel(case.builder, case.request, self.directory, limit_s, self.stop)
@@ -331,6 +336,8 @@ class Sweep:
                 if not builder.failed and "rocprofv3" in plan.counters:
                     self.progress.stage(builder.case.id, "profiling")
                     case.profile_with_rocprofv3()
+                if "rocprof" in plan.counters:
+                    builder.note("no counters: rocprof v1 measures kernels of ours only; rocprofv3 measures any")
                 if not builder.failed and "nsys" in plan.counters:
                     self.progress.stage(builder.case.id, "tracing")
                     case.trace_with_nsys()
