@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from tilelang_min import targets
 from tileprof.analyse.foreign_work import work_of
 from tileprof.collect import ncu, ncu_foreign
 from tileprof.collect.profile import ForeignProfile
@@ -139,6 +140,7 @@ class ForeignCase:
             "directory": str(self.workload.directory),
             "values": self.case.values,
             "kind": self.case.target.kind,
+            "cache_bytes": max((device.cache_bytes or 0 for device in self._devices()), default=0),
             "timing": timing,
             "launches": launches,
             "answer": str(path.with_suffix(".answer")),
@@ -146,6 +148,11 @@ class ForeignCase:
         path.with_suffix(".answer").unlink(missing_ok=True)
         path.write_text(json.dumps(job), encoding="utf-8")
         return path
+
+    def _devices(self) -> tuple[Any, ...]:
+        """Devices of the case's architecture, whose caches are to be flushed."""
+        target = self.case.target
+        return targets.resolve(target.target).devices if target.unsupported is None and target.kind != "cpu" else ()
 
     def _callable_command(self, job: Path) -> list[str]:
         """The interpreter with the runner.  OSError where there is no such interpreter."""

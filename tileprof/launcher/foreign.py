@@ -5,9 +5,9 @@ nor NumPy.  The function of the job is called once with the case's values.  What
 and everything before was preparation; otherwise the call itself is the work.
 
 ``JOB.json``: ``file`` or ``module``, ``function``, ``directory``, ``values``, ``kind`` (``cuda``, ``hip``, ``cpu``),
-``timing`` (policy, or None), ``launches`` (launches under a profiler, of which the last is recorded; 0 for a timed run),
-``answer`` (where the result goes).  The answer: ``samples_ns``, ``method``, ``warmup``, ``flushed``, ``wanted``, ``versions``,
-``notes``; or ``error`` and ``stage``.
+``timing`` (policy, or None), ``cache_bytes`` (to flush at least), ``launches`` (launches under a profiler, of which the last is
+recorded; 0 for a timed run), ``answer`` (where the result goes).  The answer: ``samples_ns``, ``method``, ``warmup``, ``flushed``,
+``wanted``, ``versions``, ``notes``; or ``error`` and ``stage``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _PACKAGES = ("torch", "triton", "tilelang", "cupy", "jax", "numpy")
 _FLUSH_SIZES = 2  # what is written between launches, in sizes of the L2 cache
 _ASSUMED_L2 = 64 << 20
 _L2_ATTRIBUTE = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+_HIP_L2_ATTRIBUTE = 19  # hipDeviceAttributeL2CacheSize
 
 
 def load(job: dict[str, Any]) -> Any:
@@ -85,11 +86,12 @@ class TorchEvents:
 
     method = "torch events around single calls, enqueued together"
 
-    def __init__(self, flush: bool) -> None:
+    def __init__(self, flush: bool, cache_bytes: int) -> None:
         torch: Any = sys.modules["torch"]  # the work has imported it
         self.torch = torch
         self.flushed = flush
-        size = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0) or _ASSUMED_L2
+        said = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0)
+        size = max(said, cache_bytes) or _ASSUMED_L2
         self.buffer = torch.empty(_FLUSH_SIZES * size, dtype=torch.int8, device="cuda") if flush else None
 
     def synchronize(self) -> None:
@@ -113,38 +115,43 @@ class TorchEvents:
 
 
 class DriverEvents:
-    """Times launches on the default stream by events of the CUDA driver, for work that does not use torch."""
+    """Times launches on the default stream by events of the vendor's driver, for work that does not use torch.
+
+    A vendor's own class has the library, the names of its functions, and how it is started.
+    """
 
     method = "driver events on the default stream around single calls, enqueued together"
+    vendor = create = record = elapsed = destroy = fill = wait = ""
 
-    def __init__(self, flush: bool) -> None:
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.call("cuInit", 0)
+    def __init__(self, flush: bool, cache_bytes: int) -> None:
+        self.library = self.open()
         self.flushed = flush
-        context = ctypes.c_void_p()
-        self.call("cuCtxGetCurrent", ctypes.byref(context))
-        if not context.value:
-            device = ctypes.c_int()
-            self.call("cuDeviceGet", ctypes.byref(device), 0)
-            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-            self.call("cuCtxSetCurrent", context)
-        device, size = ctypes.c_int(), ctypes.c_int()
-        self.call("cuCtxGetDevice", ctypes.byref(device))
-        self.call("cuDeviceGetAttribute", ctypes.byref(size), _L2_ATTRIBUTE, device)
-        self.bytes = _FLUSH_SIZES * (size.value or _ASSUMED_L2)
-        self.buffer = ctypes.c_uint64()
+        self.bytes = _FLUSH_SIZES * (max(self.l2_bytes(), cache_bytes) or _ASSUMED_L2)
+        self.buffer = ctypes.c_void_p()
         if flush:
-            self.call("cuMemAlloc_v2", ctypes.byref(self.buffer), ctypes.c_size_t(self.bytes))
+            self.allocate()
+
+    def open(self) -> Any:
+        """The library, started."""
+        raise NotImplementedError
+
+    def l2_bytes(self) -> int:
+        """Size of the L2 cache, as the driver says it."""
+        raise NotImplementedError
+
+    def allocate(self) -> None:
+        """Gets the memory whose writing empties the caches."""
+        raise NotImplementedError
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call the driver.  RuntimeError with its status where it refuses."""
-        status = getattr(self.cuda, name)(*arguments)
+        status = getattr(self.library, name)(*arguments)
         if status:
-            raise RuntimeError(f"{name} of the CUDA driver fails with status {status}")
+            raise RuntimeError(f"{name} of the {self.vendor} fails with status {status}")
 
     def synchronize(self) -> None:
         """Wait until all work has ended."""
-        self.call("cuCtxSynchronize")
+        self.call(self.wait)
 
     def measure(self, work: Callable[[], Any], warmup: int, launches: int) -> list[float]:
         """Nanoseconds of each of ``launches`` calls behind ``warmup`` others."""
@@ -152,37 +159,98 @@ class DriverEvents:
         for _ in range(launches):
             pair = (ctypes.c_void_p(), ctypes.c_void_p())
             for event in pair:
-                self.call("cuEventCreate", ctypes.byref(event), 0)
+                self.call(self.create, ctypes.byref(event), 0)
             pairs.append(pair)
         for _ in range(warmup):
             work()
         for before, after in pairs:
             if self.flushed:
-                self.call("cuMemsetD8Async", self.buffer, 0, ctypes.c_size_t(self.bytes), None)
-            self.call("cuEventRecord", before, None)
+                self.call(self.fill, self.buffer, 0, ctypes.c_size_t(self.bytes), None)
+            self.call(self.record, before, None)
             work()
-            self.call("cuEventRecord", after, None)
+            self.call(self.record, after, None)
         self.synchronize()
         times = []
         for before, after in pairs:
             elapsed = ctypes.c_float()
-            self.call("cuEventElapsedTime", ctypes.byref(elapsed), before, after)
+            self.call(self.elapsed, ctypes.byref(elapsed), before, after)
             times.append(elapsed.value * 1e6)
             for event in (before, after):
-                self.call("cuEventDestroy_v2", event)
+                self.call(self.destroy, event)
         return times
 
 
-def clock_of(kind: str, flush: bool) -> Any:
-    """What times the work: torch's events where the work uses torch on a GPU, else the driver's, else the wall clock."""
+class CudaEvents(DriverEvents):
+    """Events of NVIDIA's driver, in the context that the work made current, else in the first device's own."""
+
+    vendor, wait = "CUDA driver", "cuCtxSynchronize"
+    create, record, elapsed = "cuEventCreate", "cuEventRecord", "cuEventElapsedTime"
+    destroy, fill = "cuEventDestroy_v2", "cuMemsetD8Async"
+
+    def open(self) -> Any:
+        """libcuda, with a context."""
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        context = ctypes.c_void_p()
+        self.call("cuCtxGetCurrent", ctypes.byref(context))
+        if not context.value:
+            device = ctypes.c_int()
+            self.call("cuDeviceGet", ctypes.byref(device), 0)
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+            self.call("cuCtxSetCurrent", context)
+        return self.library
+
+    def l2_bytes(self) -> int:
+        """Of the context's device."""
+        device, size = ctypes.c_int(), ctypes.c_int()
+        self.call("cuCtxGetDevice", ctypes.byref(device))
+        self.call("cuDeviceGetAttribute", ctypes.byref(size), _L2_ATTRIBUTE, device)
+        return size.value
+
+    def allocate(self) -> None:
+        """On the context's device."""
+        self.call("cuMemAlloc_v2", ctypes.byref(self.buffer), ctypes.c_size_t(self.bytes))
+
+
+class HipEvents(DriverEvents):
+    """Events of AMD's HIP runtime, the one that the work has loaded."""
+
+    vendor, wait = "HIP runtime", "hipDeviceSynchronize"
+    create, record, elapsed = "hipEventCreateWithFlags", "hipEventRecord", "hipEventElapsedTime"
+    destroy, fill = "hipEventDestroy", "hipMemsetD8Async"
+
+    def open(self) -> Any:
+        """libamdhip64."""
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            loaded = [line.split()[-1] for line in maps if "/libamdhip64" in line]
+        if not loaded:
+            raise RuntimeError("the work has not loaded AMD's HIP runtime, libamdhip64, so it launches nothing there")
+        self.library = ctypes.CDLL(loaded[0])
+        return self.library
+
+    def l2_bytes(self) -> int:
+        """Of one die of the current device."""
+        device, size = ctypes.c_int(), ctypes.c_int()
+        self.call("hipGetDevice", ctypes.byref(device))
+        self.call("hipDeviceGetAttribute", ctypes.byref(size), _HIP_L2_ATTRIBUTE, device)
+        return size.value
+
+    def allocate(self) -> None:
+        """On the current device."""
+        self.call("hipMalloc", ctypes.byref(self.buffer), ctypes.c_size_t(self.bytes))
+
+
+def clock_of(kind: str, flush: bool, cache_bytes: int = 0) -> Any:
+    """What times the work: torch's events where the work uses torch on a GPU, else the driver's, else the wall clock.
+
+    ``cache_bytes`` are known to be between the GPU's units and its memory, beyond what its driver says.
+    """
     if kind == "cpu":
         return WallClock()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        return TorchEvents(flush)
-    if kind == "cuda":
-        return DriverEvents(flush)
-    raise RuntimeError("timing on an AMD GPU needs work that uses torch")
+        return TorchEvents(flush, cache_bytes)
+    return CudaEvents(flush, cache_bytes) if kind == "cuda" else HipEvents(flush, cache_bytes)
 
 
 def timed(work: Callable[[], Any], clock: Any, policy: dict[str, Any]) -> tuple[list[float], int]:
@@ -244,7 +312,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         work = prepare(job)
         stage = "launching"
         work()  # compiles what compiles when it is first called
-        clock = clock_of(job["kind"], bool(job["timing"] and job["timing"]["flush_l2"]))
+        clock = clock_of(job["kind"], bool(job["timing"] and job["timing"]["flush_l2"]), job.get("cache_bytes", 0))
         clock.synchronize()
         answer: dict[str, Any] = {"versions": versions(), "notes": []}
         if job["launches"]:

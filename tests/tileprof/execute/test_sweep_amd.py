@@ -195,3 +195,41 @@ def test_a_launch_that_fails_is_a_result(amd: Any, tmp_path: Path, monkeypatch: 
     assert (status, case.status) == (4, "crashed")
     assert "hipErrorLaunchOutOfResources" in case.reason
     assert not (tmp_path / "commands").exists(), "timing alone takes no profiler"
+
+
+CALLABLE = """\
+import warnings
+import numpy as np
+import kernels
+
+
+def work(N):
+    warnings.simplefilter("ignore")
+    kernel = kernels.turn.for_target("hip:gfx942")(N)
+    a, b = np.ones((N, N), np.float32), np.zeros((N, N), np.float32)
+    return lambda: kernel(a, b)
+"""
+
+FOREIGN = """\
+version: 1
+name: foreign
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 4}}
+targets:
+  mi300x: {target: "hip:gfx942", profiler: rocprofv3}
+kernels:
+  - {name: work, callable: "work.py:work", shapes: [{N: 64}], metrics: [shared.conflicts, launch.warps]}
+"""
+
+
+def test_work_that_is_not_compiled_here(amd: Any, tmp_path: Path) -> None:
+    """A callable without torch: timed by events of the runtime that it loads, counted where it says."""
+    (tmp_path / "work.py").write_text(CALLABLE)
+    (tmp_path / "w.yaml").write_text(FOREIGN)
+    status, case, _ = amd()
+    assert (status, case.status, case.reason) == (0, "ok", "")
+    assert case.timing is not None
+    assert case.timing.method.startswith("driver events")
+    assert case.timing.samples_ns == pytest.approx((10_000.0,) * 4)
+    counted = [m for m in case.metrics if m.metric == "shared.conflicts"]
+    assert [m.value for m in counted] == [896], "of the one launch that it said is to be recorded"
+    assert values(case)["launch.warps"].value == 8
