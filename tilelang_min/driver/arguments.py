@@ -155,9 +155,13 @@ def device_of(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> int 
 def _host_view(parameter: Parameter, argument: Any) -> Any:
     import numpy as np
 
-    if getattr(getattr(argument, "device", None), "type", "cpu") != "cpu" or hasattr(
-        argument, "__cuda_array_interface__"
-    ):
+    kind = getattr(getattr(argument, "device", None), "type", "cpu")
+    if kind == "meta":
+        raise LaunchError(
+            f"parameter {parameter.name}: a meta tensor has a shape and no elements",
+            remedy="pass a tensor with elements: torch.empty_like(tensor, device='cpu')",
+        )
+    if kind != "cpu" or hasattr(argument, "__cuda_array_interface__"):
         raise LaunchError(
             f"parameter {parameter.name}: the tensor is on a GPU, this kernel runs on the CPU",
             remedy="pass tensor.cpu()",

@@ -94,7 +94,10 @@ def _output_indices(prim_func: PrimFunc, out_idx: int | list[int] | tuple[int, .
     wanted = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
     for number in wanted:
         if not -count <= number < count:
-            raise LanguageError(f"out_idx {number} does not exist: {prim_func.name} has {count} parameters")
+            raise LanguageError(
+                f"out_idx {number} does not exist: {prim_func.name} has {count} parameters",
+                remedy=f"give numbers from 0 to {count - 1}, or from the end -1 to -{count}",
+            )
     return tuple(sorted(number % count for number in wanted))
 
 

@@ -182,11 +182,14 @@ class Kernel:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the kernel on ``args``, one tensor a parameter.  CPU kernels return when done, GPU kernels when launched.
 
         Parameters named by ``out_idx`` are left out of ``args``, allocated here and returned.
         """
+        if named:
+            order = ", ".join(p.name for number, p in enumerate(self.parameters) if number not in self.out_idx)
+            raise LaunchError(f"{next(iter(named))}= is given by name", remedy=f"call it as kernel({order})")
         outputs: list[Any] = []
         if self.out_idx:
             args, outputs = self._with_outputs(args)

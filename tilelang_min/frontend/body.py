@@ -7,11 +7,13 @@ from typing import Any
 
 from tvm import tirx
 
+from tilelang_min.errors import TileLangError
+from tilelang_min.frontend.evaluate import first_line
 from tilelang_min.frontend.macros import inline
 from tilelang_min.frontend.statements import StatementParser
 from tilelang_min.frontend.values import Access, Variable, as_expression, constant, dtype_of, is_expression
 from tilelang_min.ir.expressions import bind_range, simplify
-from tilelang_min.ir.nodes import Assign, Conditional, Loop, Parallel, Statement
+from tilelang_min.ir.nodes import Assign, Buffer, Conditional, Loop, Parallel, Statement
 from tilelang_min.language import Construct, Macro
 
 
@@ -26,7 +28,15 @@ class BodyParser(StatementParser):
         return tuple(out)
 
     def statement(self, node: ast.stmt, out: list[Statement]) -> None:
-        """One statement."""
+        """One statement.  Raises LanguageError at it, whatever is wrong."""
+        try:
+            self._statement(node, out)
+        except TileLangError:
+            raise
+        except Exception as error:  # what TVM refuses
+            raise self.error(node, f"this statement cannot be compiled: {first_line(error)}") from error
+
+    def _statement(self, node: ast.stmt, out: list[Statement]) -> None:
         if isinstance(node, ast.Pass):
             return
         if isinstance(node, ast.For):
@@ -124,6 +134,10 @@ class BodyParser(StatementParser):
         extent = simplify(stop - start)
         if not is_expression(extent):
             extent = max(0, extent)
+        for bound in (start, stop, extent):
+            number = constant(bound)
+            if number is not None and not -(2**31) <= number < 2**31:
+                raise self.error(call, f"{number:,} does not fit a loop variable; they have 32 bits", "nest two loops")
         bind_range(self.analyzer, variable, start, extent)
         self.evaluator.frames.append({node.target.id: variable})
         with self.inside(operation):
@@ -282,6 +296,13 @@ class BodyParser(StatementParser):
         if changed is not None:
             self.store(node, Access(changed.buffer, (0,)), self.evaluator.value(node.value), out)
             return
+        known = next((frame[target.id] for frame in reversed(self.evaluator.frames[1:]) if target.id in frame), None)
+        if isinstance(known, Buffer) and known.scope == "global":
+            raise self.error(
+                node,
+                f"{target.id!r} is a tensor of the kernel and cannot be bound again",
+                f"assign to its elements ({target.id}[i] = ...), or use another name",
+            )
         for frame in self.evaluator.frames[1:-1]:
             if target.id in frame and len(self.evaluator.frames) > 2:
                 raise self.error(

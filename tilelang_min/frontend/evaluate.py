@@ -44,7 +44,8 @@ _UNARY_MATH = {
 }
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an exception says, in one line."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
 
 
@@ -76,7 +77,11 @@ class Evaluator(Operators):
         known = [name for frame in self.frames[1:] for name in frame]
         near = difflib.get_close_matches(node.id, known, n=1)
         raise self.error(
-            node, f"the name {node.id!r} is not defined here", f"did you mean {near[0]!r}?" if near else None
+            node,
+            f"the name {node.id!r} is not defined here",
+            f"did you mean {near[0]!r}?"
+            if near
+            else "define it before the kernel, or make it an argument of its factory",
         )
 
     def bind(self, name: str, value: Any) -> None:
@@ -107,7 +112,7 @@ class Evaluator(Operators):
         except TileLangError:
             raise
         except Exception as error:  # what TVM refuses, such as a constant that does not fit 32 bits
-            raise self.error(node, f"this expression cannot be compiled: {_first_line(error)}") from error
+            raise self.error(node, f"this expression cannot be compiled: {first_line(error)}") from error
 
     def value(self, node: ast.expr) -> Any:
         """A number or expression; a full tile access is read."""
@@ -128,7 +133,12 @@ class Evaluator(Operators):
         number = plain_number(result)
         if number is not None:
             return number
-        raise self.error(node, f"a number or expression is needed here, not {type(result).__name__}")
+        quoted = isinstance(result, str) and result.lstrip("-").isdecimal()
+        raise self.error(
+            node,
+            f"a number or expression is needed here, not {type(result).__name__}",
+            f"write {result} without quotes" if quoted else "pass a number, or compute with tiles and indices",
+        )
 
     def condition(self, node: ast.expr) -> Any:
         """An expression, or True or False by Python's rules for anything that is known now (text, None, ...)."""
@@ -152,7 +162,7 @@ class Evaluator(Operators):
         buffer = access.buffer
         for axis, (index, extent) in enumerate(zip(access.indices, buffer.shape, strict=True)):
             number = constant(index)
-            if buffer.scope != "global" and number is not None and not 0 <= number < extent:
+            if number is not None and isinstance(extent, int) and not 0 <= number < extent:
                 raise self.error(
                     node,
                     f"index {number} is outside dimension {axis} of {buffer.name}, which has {extent} elements",
@@ -171,7 +181,11 @@ class Evaluator(Operators):
                 "pass it as an argument of the kernel's factory",
             )
         if minimum is not None and number < minimum:
-            raise self.error(node, f"{what} is {number}, it must be at least {minimum}")
+            raise self.error(
+                node,
+                f"{what} is {number}, it must be at least {minimum}",
+                f"write {minimum} or more, or look at what the factory was given",
+            )
         return number
 
     def flag(self, node: ast.expr, what: str) -> bool:
@@ -306,7 +320,9 @@ class Evaluator(Operators):
             raise
         except Exception as error:
             raise self.error(
-                node, f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}"
+                node,
+                f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}",
+                f"its arguments here are {', '.join([*map(str, arguments), *(f'{k}={v}' for k, v in keywords.items())])}",
             ) from error
 
     def _math(self, node: ast.Call, function: Construct) -> Any:

@@ -99,6 +99,8 @@ class Operators:
         if isinstance(node.op, ast.Pow):
             return self._power(node, left, right)
         left, right = common_type(left, right)
+        if dtype_of(left) == "bool" and not isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            left, right = (convert(operand, "int32") for operand in (left, right))  # as in Python, True + True is 2
         floating = is_float(dtype_of(left))
         if floating and isinstance(
             node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)

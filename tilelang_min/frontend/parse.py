@@ -116,7 +116,7 @@ class KernelParser(BodyParser):
             buffers=tuple(self.buffers),
             body=body,
             operations=tuple(self.operations),
-            location=self.source.location(function),
+            location=self.launched,
             panel=self.panel,
             pinned=self.pinned,
             sources=self.sources,
@@ -195,7 +195,11 @@ class KernelParser(BodyParser):
         call = item.context_expr
         target = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
         if not isinstance(call, ast.Call) or not isinstance(target, Construct) or target.name != "Kernel":
-            raise self.error(statement, "only `with T.Kernel(...)` is part of the tile language")
+            raise self.error(
+                statement,
+                "only `with T.Kernel(...)` is part of the tile language",
+                "put the statements of other with blocks directly into it",
+            )
         grid = [self.extent(argument) for argument in call.args]
         if not 1 <= len(grid) <= 3:
             raise self.error(call, f"a grid has one to three dimensions, {len(grid)} given")
@@ -210,6 +214,7 @@ class KernelParser(BodyParser):
             if keyword.arg != "threads":
                 raise self.error(call, f"T.Kernel has no option {keyword.arg!r}", "write T.Kernel(gx, gy, threads=128)")
             self.threads = self.evaluator.integer(keyword.value, "threads", 1)
+        self.launched = self.source.location(call)
         self.grid = (grid[0], grid[1] if len(grid) > 1 else 1, grid[2] if len(grid) > 2 else 1)
         names = item.optional_vars
         elements = names.elts if isinstance(names, ast.Tuple) else ([names] if names is not None else [])

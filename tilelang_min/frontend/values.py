@@ -133,6 +133,8 @@ def common_type(left: Any, right: Any) -> tuple[Any, Any]:
         dtype = dtype_of(expression)
         if isinstance(number, float) and not is_float(dtype):
             dtype = "float32"
+        elif dtype == "bool" and not isinstance(number, bool):
+            dtype = "int32"  # as in Python, True + 2 is 3
         pair = convert(expression, dtype), as_expression(number, dtype)
         return (pair[1], pair[0]) if left_constant else pair
     types = dtype_of(left), dtype_of(right)

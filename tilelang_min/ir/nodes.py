@@ -218,7 +218,7 @@ class TileProgram:
     ``block_variables`` are (bx, by, bz).  ``stages`` says how many copies a shared buffer has (by name; absent: one).
     ``panel`` (size, ``row`` or ``column``): a GPU starts blocks in panels of that many rows (columns) of the grid.
     ``pinned``: layouts of shared tiles that the author chose, by name.  ``sizes``: int32 variables that are known at launch; the
-    extents of ``grid`` may be expressions of them.
+    extents of ``grid`` may be expressions of them.  ``location`` is that of ``T.Kernel``.
     """
 
     name: str

@@ -171,6 +171,7 @@ def __getattr__(name: str) -> object:
 
     if name in PLANNED:
         raise AttributeError(f"T.{name} is part of the language but not supported by this version; {PLANNED[name]}")
-    near = difflib.get_close_matches(name, __all__, n=1)
-    hint = f"; did you mean T.{near[0]}?" if near else ""
+    near = difflib.get_close_matches(name, __all__, n=1, cutoff=0.7)
+    functions = ", ".join(sorted(known for known, construct in CONSTRUCTS.items() if construct.kind == "math"))
+    hint = f"; did you mean T.{near[0]}?" if near else f"; its functions of numbers are {functions}"
     raise AttributeError(f"the tile language has no T.{name}{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from dataclasses import dataclass
 
 from tilelang_min.errors import LanguageError
@@ -21,8 +22,11 @@ def dynamic(names: str, dtype: str = "int32") -> Dynamic | tuple[Dynamic, ...]:
     """
     made = tuple(Dynamic(name) for name in names.replace(",", " ").split())
     for item in made:
-        if not (item.name.isidentifier() and item.name.isascii()):
-            raise LanguageError(f"T.dynamic({names!r}): {item.name!r} is no name", remedy="use letters, digits and _")
+        if not (item.name.isidentifier() and item.name.isascii()) or keyword.iskeyword(item.name):
+            raise LanguageError(
+                f"T.dynamic({names!r}): {item.name!r} is no name",
+                remedy="use letters, digits and _, and no word of Python",
+            )
     if not made:
         raise LanguageError("T.dynamic needs a name", remedy='write M = T.dynamic("m")')
     if dtype not in ("int32", "int"):

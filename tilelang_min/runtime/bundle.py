@@ -179,6 +179,8 @@ class Bundle:
         The target appears whole or not at all.  An existing bundle of that name is replaced.
         """
         target = Path(path)
+        if not target.name:
+            raise BundleError(f"{os.fspath(path)!r} names no bundle", remedy='give a name: kernel.save("matmul.tlk")')
         if target.suffix in (".tlk", ".zip"):
             data = self.archive()
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -204,7 +204,14 @@ def _blocks(program: ThreadProgram, blocks: Sequence[Block] | None) -> list[Bloc
     gx, gy, gz = program.grid
     if blocks is None:
         return [(x, y, z) for z in range(gz) for y in range(gy) for x in range(gx)]
-    chosen = [(int(x), int(y), int(z)) for x, y, z in blocks]
+    try:
+        chosen = [(int(x), int(y), int(z)) for x, y, z in blocks]
+    except (TypeError, ValueError) as error:
+        raise SimulationError(
+            f"blocks={blocks!r} are no blocks of a grid", remedy="give (x, y, z) of each: blocks=[(0, 0, 0)]"
+        ) from error
+    if not chosen:
+        raise SimulationError("blocks is empty: there is nothing to simulate", remedy="leave it out for all blocks")
     for block in chosen:
         if not all(0 <= i < extent for i, extent in zip(block, program.grid, strict=True)):
             raise SimulationError(f"block {block} is outside the grid {program.grid} of {program.name}")

@@ -86,6 +86,7 @@ def test_threads(case: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None
     error = refused(tiles(64, 1, threads), target, monkeypatch)
     assert error.message == THREADS[case]
     assert error.location is not None
+    assert error.location.text.strip().startswith("with T.Kernel(")
     assert error.remedy
 
 

@@ -11,7 +11,7 @@ from quickstart_kernels import kernel
 import tilelang_min as tilelang
 import tilelang_min.language as T
 from tilelang_min.driver import arguments
-from tilelang_min.errors import LanguageError, LaunchError, TargetError
+from tilelang_min.errors import LanguageError, LaunchError, SimulationError, TargetError
 from tilelang_min.program import Parameter
 from tilelang_min.runtime import gpu, hip_library
 from tilelang_min.targets import kfd
@@ -194,6 +194,18 @@ def test_an_output_that_is_read_too_is_no_output() -> None:
         tilelang.compile(axpy, "cpu", out_idx=0, cache=False)
 
 
+def test_calls_by_name(compiled: Any) -> None:
+    with pytest.raises(LaunchError, match=r"X= is given by name") as caught:
+        compiled(X=tensors()[0])
+    assert caught.value.remedy == "call it as kernel(X, Y, Z)"
+
+
+def test_an_output_index_that_is_not_there() -> None:
+    with pytest.raises(LanguageError, match=r"out_idx 7 does not exist") as caught:
+        tilelang.compile(axpy, "cpu", out_idx=7)
+    assert caught.value.remedy == "give numbers from 0 to 2, or from the end -1 to -3"
+
+
 def test_options_that_are_not_there() -> None:
     for name in ("arch_params",):
         with pytest.raises(LanguageError, match=f"compile option {name} is not supported by this version"):
@@ -245,6 +257,10 @@ def test_simulating_instead() -> None:
         assert np.array_equal(y, tensors()[1])
         with pytest.raises(LaunchError, match="takes 3 tensors"):
             made.simulate(x)
+        for blocks, message in (([], "blocks is empty"), (1, "blocks=1 are no blocks"), ([(0, 0)], "are no blocks")):
+            with pytest.raises(SimulationError, match=message) as caught:
+                made.simulate(x, y, z, blocks=blocks)
+            assert caught.value.remedy
 
 
 class OnGpu:

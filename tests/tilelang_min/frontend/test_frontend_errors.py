@@ -16,6 +16,28 @@ from tilelang_min.language import PrimFunc
 # What stands in the body of a kernel (the mark « before the expected caret), a part of the message, a part of the remedy.
 BODIES: dict[str, tuple[str, str, str]] = {
     # -- names and constructs --------------------------------------------------------------------------------
+    "unknown function": ("x[0] = «T.sin(1.0)", "the tile language has no T.sin", "its functions of numbers are abs, cast, ceil"),
+    "name of nothing": ("x[0] = «nothing", "'nothing' is not defined here", "define it before the kernel"),
+    "function that fails": (
+        "for k in T.serial(«T.ceildiv(64, bn - bn)):\n    T.clear(S)",
+        "calling T.ceildiv failed: ZeroDivisionError",
+        "its arguments here are 64, 0",
+    ),
+    "too few stages": (
+        "for k in T.Pipelined(4, num_stages=«-1):\n    T.clear(S)",
+        "num_stages is -1, it must be at least 0",
+        "write 0 or more",
+    ),
+    "more iterations than a variable counts": (
+        "for k in «range(10**10):\n    T.clear(S)",
+        "10,000,000,000 does not fit a loop variable",
+        "nest two loops",
+    ),
+    "element of a tensor out of range": (
+        "«A[64, 0] = x[0]",
+        "index 64 is outside dimension 0 of A, which has 64 elements",
+        "use 0 to 63",
+    ),
     "misspelt construct": ("«T.copi(A[0, 0], S)", "the tile language has no T.copi", "did you mean T.copy?"),
     "dimension that is not there": (
         "T.reduce_sum(F, G, dim=«2)",
@@ -96,6 +118,11 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "as the iterable of a for loop",
     ),
     # -- assignments -----------------------------------------------------------------------------------------
+    "tensor bound again": (
+        "«A = 3",
+        "'A' is a tensor of the kernel and cannot be bound again",
+        "assign to its elements (A[i] = ...)",
+    ),
     "chained assignment": ("«y = z = 3", "an assignment has one target and a value", ""),
     "annotation alone": ("«y: int", "an assignment has one target and a value", ""),
     "starred target": ("«y, *z = 1, 2, 3", "this kind of assignment is not part of the tile language", ""),
@@ -125,7 +152,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "S is a whole tile where one value is needed",
         "index it inside T.Parallel: S[i, j]",
     ),
-    "text assigned": ("x[0] = «'three'", "a number or expression is needed here, not str", ""),
+    "text assigned": ("x[0] = «'three'", "a number or expression is needed here, not str", "pass a number"),
+    "number in quotes": ("x[0] = «'128'", "a number or expression is needed here, not str", "write 128 without quotes"),
     "fragment outside of a nest": (
         "«F[0, 0] = 1.0",
         "an element of a fragment belongs to one thread and is used inside T.Parallel",
@@ -432,7 +460,7 @@ SHAPE_ERRORS = {
     "copy that does not fit", "copy of another rank", "start of another rank", "empty slice", "slice beyond a tile",
     "slice that leaves a tile", "start that leaves a tile", "product that does not fit", "product of another rank",
     "product with a transpose that does not fit", "product that may leave a tile", "shape of floats",
-    "dimension that is not there", "result of the wrong shape",
+    "dimension that is not there", "result of the wrong shape", "element of a tensor out of range",
 }  # fmt: skip
 
 MODULES: dict[str, tuple[str, str, str]] = {

@@ -104,3 +104,29 @@ def guarded_division(n: int) -> Any:
                 B[at] = T.if_then_else(i < 64, quotient, 1000) + T.if_then_else(at < 100, 10, 20)
 
     return main
+
+
+def counted_bools(n: int) -> Any:
+    """Sums of bools are int32, as in Python."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "bool"), B: T.Tensor((n,), "int32"), C: T.Tensor((n,), "int32")):
+        with T.Kernel(1, threads=64) as _:
+            for i in T.Parallel(n):
+                B[i] = A[i] + 2
+            for i in T.Parallel(n):
+                C[i] = A[i] + A[i] - 3 * A[i]
+
+    return main
+
+
+def long_loop(n: int, times: int) -> Any:
+    """A loop whose iterations nobody wants written out."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=64) as _:
+            for _i in range(times):
+                B[0] = A[0]
+
+    return main

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_runs import check
-from kernel_variables import functions, guarded_division, panels, variables, variables_reference, vectorized
+from kernel_variables import (
+    counted_bools,
+    functions,
+    guarded_division,
+    long_loop,
+    panels,
+    variables,
+    variables_reference,
+    vectorized,
+)
 
 import tilelang_min as tilelang
 from tilelang_min.driver.analysis import analyse_program
@@ -113,3 +122,17 @@ def test_counts_do_not_depend_on_panels() -> None:
         assert sum(count for _, count in analysis.classes) == 50
         totals.append({(c.buffer, c.access): (c.requests, c.bytes) for c in analysis.counts})
     assert totals[0] == totals[1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_of_bools(target: str) -> None:
+    a = np.arange(100) % 3 == 0
+    number = a.astype(np.int32)
+    empty = np.zeros(100, np.int32)
+    check(counted_bools(100), target, [a, empty, empty], lambda A, B, C: (number + 2, -number))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_loops_are_not_written_out(target: str) -> None:
+    """Beyond 2^31 TVM's own count of statements turns negative, and is less than any limit."""
+    assert tilelang.compile(long_loop(4, 2**31 - 1), target, cache=False).metadata.code_bytes < 20_000

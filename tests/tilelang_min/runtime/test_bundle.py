@@ -169,6 +169,13 @@ def test_records_that_are_no_objects(saved: Path, record: Any) -> None:
         tilelang.load(saved)
 
 
+@pytest.mark.parametrize("name", ["", "."])
+def test_a_bundle_needs_a_name(kernel: Any, name: str) -> None:
+    with pytest.raises(BundleError, match="names no bundle") as caught:
+        kernel.save(name)
+    assert "kernel.save(" in (caught.value.remedy or "")
+
+
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="there is no bundle at") as caught:
         tilelang.load(tmp_path / "nothing")

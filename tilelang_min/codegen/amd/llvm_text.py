@@ -19,6 +19,7 @@ from typing import Any
 
 from tilelang_min.codegen import llvm_float64
 from tilelang_min.codegen.amd import matrix_helpers
+from tilelang_min.codegen.passes import lowered
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import ThreadProgram
@@ -45,7 +46,6 @@ def print_llvm(program: ThreadProgram) -> str:
     import tvm_ffi
     from tvm import ir
     from tvm.target import Target
-    from tvm.tirx import transform
 
     if tvm_ffi.get_global_func(_HOOK, allow_missing=True) is None:
         tvm_ffi.register_global_func(_HOOK, tvm_ffi.get_global_func("tvm.codegen.llvm.target_rocm"))
@@ -54,17 +54,8 @@ def print_llvm(program: ThreadProgram) -> str:
     function = matrix_helpers.with_helper_calls(with_signed_powers(function), program.target).with_attr(
         {"global_symbol": program.name, "target": target, "calling_conv": 2, "tirx.is_global_func": True}
     )
-    passes = (
-        transform.LowerTIRxOpaque(),
-        transform.FlattenBuffer(),
-        transform.VectorizeLoop(True),
-        transform.UnrollLoop(),
-        transform.LowerIntrin(),
-    )
     try:
-        module = ir.IRModule.from_expr(function)
-        for each in passes:
-            module = each(module)
+        module = lowered(ir.IRModule.from_expr(function), flatten=True)
         with _without_thread_limit_warning():
             text = tvm.get_global_func("target.build.llvm")(module, target).inspect_source("ll")
     except Exception as error:  # TVM raises plain RuntimeError, ValueError and its own InternalError

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_min.codegen import llvm_atomics, llvm_conversions, llvm_float64
 from tilelang_min.codegen.cpu import elementary
 from tilelang_min.codegen.cpu.streaming import stream_large_results
+from tilelang_min.codegen.passes import lowered
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 from tilelang_min.program.thread_program import STREAM_ATTRIBUTE
@@ -52,7 +53,6 @@ def print_llvm(program: ThreadProgram) -> str:
     import tvm
     from tvm import ir
     from tvm.target import Target
-    from tvm.tirx import transform
 
     level, *extensions = program.target.arch.split("+")
     machine: dict[str, Any] = {"kind": "llvm", "mtriple": TRIPLE, "mcpu": level, "opt-level": 0}
@@ -63,14 +63,7 @@ def print_llvm(program: ThreadProgram) -> str:
     function = elementary.rewrite_calls(function)
     function = function.with_attr({"target": target, "tirx.is_global_func": True, "global_symbol": program.name})
     try:
-        module: Any = ir.IRModule.from_expr(function)
-        for one_pass in (
-            transform.LowerTIRxOpaque(),
-            transform.VectorizeLoop(True),
-            transform.UnrollLoop(),
-            transform.LowerIntrin(),
-        ):
-            module = one_pass(module)
+        module = lowered(ir.IRModule.from_expr(function))
         text: str = tvm.get_global_func("target.build.llvm")(module, target).inspect_source("ll")
     except (RuntimeError, ValueError, TypeError) as error:  # TVM raises its InternalError, a RuntimeError, and these
         raise CodegenError(

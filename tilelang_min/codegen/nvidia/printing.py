@@ -13,6 +13,7 @@ from tilelang_min.codegen.nvidia.header import own_header, with_tensor_maps
 from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
 from tilelang_min.codegen.nvidia.products import with_held_accumulators
 from tilelang_min.codegen.nvidia.vectors import with_short_vectors
+from tilelang_min.codegen.passes import lowered
 from tilelang_min.codegen.storage import Needs, with_plain_types
 from tilelang_min.errors import CodegenError
 from tilelang_min.program import ThreadProgram
@@ -59,7 +60,6 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
     import tvm
     from tvm.ir import IRModule
     from tvm.target import Target
-    from tvm.tirx import transform
 
     target = Target({"kind": "cuda", "arch": program.target.arch})
     attributes: dict[str, Any] = {
@@ -76,14 +76,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
     module = IRModule.from_expr(with_safe_names(function).with_attr(attributes))
     # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
     # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
-    for step in (
-        transform.LowerTIRxOpaque(),
-        transform.VectorizeLoop(True),
-        transform.UnrollLoop(),
-        transform.LowerIntrin(),
-    ):
-        module = step(module)
-    module = _fold_constants(module)
+    module = _fold_constants(lowered(module))
     module = _mark_rolled_loops(module)
     with own_header():
         text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
