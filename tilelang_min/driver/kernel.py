@@ -101,7 +101,13 @@ class Kernel:
         return runtime_sizes.names_of(self.parameters)
 
     def grid_for(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
-        """Blocks of a launch with these runtime dimensions.  LaunchError for more than the target can count."""
+        """Blocks of a launch with these runtime dimensions.  LaunchError for a missing one, or more than the target can count."""
+        missing = [name for name in self.sizes if name not in sizes]
+        if missing:
+            raise LaunchError(
+                f"nothing says how large the runtime dimension {missing[0]} of {self.name} is",
+                remedy=f"give sizes for {', '.join(self.sizes)}",
+            )
         grid = runtime_sizes.grid_of(self.bundle.record["grid"], sizes)
         for axis, extent, most in zip("xyz", grid, self.target.max_grid if sizes else (), strict=False):
             if self.target.kind != "cpu" and extent > most:

@@ -45,12 +45,7 @@ def _tree(text: str) -> ast.expr:
 def _value(node: ast.expr, sizes: Mapping[str, int], text: str) -> int:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
-    if isinstance(node, ast.Name):
-        if node.id not in sizes:
-            raise LaunchError(
-                f"nothing says how large the runtime dimension {node.id} is",
-                remedy=f"give it beside {', '.join(sizes)}" if sizes else f"give it: {{{node.id!r}: ...}}",
-            )
+    if isinstance(node, ast.Name) and node.id in sizes:
         return sizes[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         made = _OPERATORS[type(node.op)](_value(node.left, sizes, text), _value(node.right, sizes, text))

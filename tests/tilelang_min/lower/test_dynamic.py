@@ -137,6 +137,8 @@ def test_tensors_that_disagree() -> None:
     with pytest.raises(LaunchError, match="the grid of kernel matmul_of_m depends on m"):
         _ = kernel.grid
     assert kernel.grid_for({"m": 129}) == (1, 3, 1)
+    with pytest.raises(LaunchError, match="how large the runtime dimension m of"):
+        kernel.grid_for({"q": 3})
     with pytest.raises(LaunchError, match="suggestions for kernel matmul_of_m depend on m"):
         kernel.suggestions()
 
@@ -188,3 +190,11 @@ def test_the_text_of_a_grid_is_arithmetic_alone() -> None:
     for text in ("__import__('os')", "m.real", "m if m else 1", "unknown", "min()", "(m"):
         with pytest.raises(BundleError, match="is no extent of a grid"):
             evaluate(text, {"m": 1})
+
+
+@pytest.mark.parametrize("name", ["for", "1m", "größe", "a-b"])
+def test_names_of_runtime_dimensions(name: str) -> None:
+    """They stand in C and in the text of a grid."""
+    with pytest.raises(LanguageError, match=f"{name}' is no name") as caught:
+        T.dynamic(name)
+    assert "no word of Python" in (caught.value.remedy or "")
