@@ -9,7 +9,8 @@ stages of ``workloads/gemm.yaml``), each timed shortly and then profiled.  In tu
   process until its report is read and joined with the tile operations.  Kernels come from the compiler's cache, which a first run
   filled; compiling, simulating and timing are not in the phase, on either side.
 * bare ncu: one process with the same options, sections and metrics around a minimal launcher (``--launch`` of this file, which
-  knows NumPy and how to load a bundle) that makes inputs of each of the same bundles, launches it as often, and records the last.
+  knows NumPy and how to load a bundle) that makes one array of each shape and type, launches each of the same bundles as often, and
+  records the last.
 
 A ratio is the phase over the bare time.  ``OUT/<date>-ncu-overhead.json`` holds every figure.
 """
@@ -152,13 +153,18 @@ def launch(place: Path) -> int:
     from tileprof.launcher.recorded import WARM_LAUNCHES
 
     generator = np.random.default_rng(0)
+    known: dict[Any, Any] = {}
+
+    def made(shape: tuple[int, ...], dtype: str) -> Any:
+        """One array for each shape and type: a launcher that spends no more than it must."""
+        if (shape, dtype) not in known:
+            known[shape, dtype] = generator.standard_normal(shape, dtype=np.float32).astype(numpy_type(dtype))
+        return known[shape, dtype]
+
     driver = ctypes.CDLL("libcuda.so.1") if "--dry" not in sys.argv else None
     for path in json.loads(place.read_text(encoding="utf-8")):
         kernel = tilelang.load(path)
-        arrays = [
-            generator.standard_normal(item.shape, dtype=np.float32).astype(numpy_type(item.dtype))
-            for item in kernel.parameters
-        ]
+        arrays = [made(tuple(item.shape), item.dtype) for item in kernel.parameters]
         with kernel.get_profiler().launching(*arrays) as call:
             for _ in range(WARM_LAUNCHES):
                 call()

@@ -195,8 +195,11 @@ def listing_rows(listing: dict[str, Any]) -> dict[int, tuple[str, int | None]]:
 
 
 def _agreement(instructions: Iterable[MeasuredInstruction], rows: dict[int, tuple[str, int | None]]) -> float:
-    """Share of measured instructions whose mnemonic stands at the same offset of the listing; 0 if none was measured."""
-    same = [rows.get(i.offset, ("", None))[0] == mnemonic(i.text) for i in instructions]
+    """Share of measured instructions whose mnemonic stands at the same offset of the listing; 0 if none was measured.
+
+    Those whose text was not read say nothing.
+    """
+    same = [rows.get(i.offset, ("", None))[0] == mnemonic(i.text) for i in instructions if i.text]
     return sum(same) / len(same) if same else 0.0
 
 

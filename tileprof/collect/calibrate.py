@@ -89,9 +89,11 @@ def probes(target: str, units: int, l2_bytes: int) -> Iterator[Probe]:
     for dtype in _VECTOR_TYPES:
         values = {"blocks": blocks, "rounds": rounds, "width": width, "unroll": unroll, "dtype": dtype}
         work = 2.0 * width * rounds * unroll * blocks
-        kernel, which = ("paired_multiply_adds", "paired ") if dtype == "float16" else ("multiply_adds", "")
-        added = f"independent {which}multiply-adds in registers, {blocks} blocks"
-        yield Probe("flops_per_s", f"vector.{dtype}", kernel, values, work, added)
+        added = f"independent multiply-adds in registers, {blocks} blocks"
+        yield Probe("flops_per_s", f"vector.{dtype}", "multiply_adds", values, work, added)
+        if dtype == "float16":
+            added = f"independent multiply-adds of pairs in registers, {blocks} blocks"
+            yield Probe("flops_per_s", f"vector.{dtype}", "paired_multiply_adds", values, work, added)
     known = {instruction.a_dtype for instruction in resolved.instruction_set}
     for dtype, accumulator in _MATRIX_TYPES.items():
         if dtype in known:

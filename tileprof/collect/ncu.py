@@ -22,6 +22,8 @@ PERMISSION = (
     "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiler.conf, "
     "then reload the nvidia module or restart"
 )
+WITHOUT_COLLECTIVES = "regex:^(?!nccl)"
+"""The filter that leaves NCCL's kernels out."""
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _PLACES = ("opt/nvidia/nsight-compute/*/ncu", "usr/local/cuda*/bin/ncu")
 
@@ -92,7 +94,8 @@ def command(
 ) -> list[str]:
     """Command line that profiles ``launch_count`` launches of the kernel ``symbol`` in ``child``, after ``launch_skip`` ones.
 
-    ``symbol`` is the mangled name, None for every kernel; ``when_told``: only between the program's own calls of
+    ``symbol`` is the mangled name, None for every kernel but those of NCCL, whose replay would wait for other processes for ever;
+    ``when_told``: only between the program's own calls of
     ``cuProfilerStart`` and ``cuProfilerStop``; ``major`` the compute capability's, which decides some counter names; ``raw``
     are further raw counters.  Clocks are left alone, so that times compare with unprofiled runs; caches are flushed before
     each pass, so that passes compare with each other.  ``report`` gets the suffix ``.ncu-rep`` if it has none.
@@ -104,8 +107,8 @@ def command(
     for section in SECTIONS:
         arguments += ["--section", section]
     arguments += ["--metrics", ",".join(dict.fromkeys([*requested(major), *raw]))]
-    if symbol is not None:
-        arguments += ["--kernel-name-base", "mangled", "--kernel-name", symbol]
+    arguments += ["--kernel-name-base", "function" if symbol is None else "mangled"]
+    arguments += ["--kernel-name", symbol or WITHOUT_COLLECTIVES]
     if when_told:
         arguments += ["--profile-from-start", "off"]
     arguments += ["--launch-skip", str(launch_skip), "--launch-count", str(launch_count)]

@@ -31,6 +31,7 @@ from tileprof.metrics.plausible import flag_implausible
 from tileprof.store.records import Metric, Provenance
 
 _PER_INSTRUCTION = {**INSTRUCTION_COUNTERS, **STALL_COUNTERS}
+_OF_MEMORY = tuple(name for name in INSTRUCTION_COUNTERS if name.startswith(("shared.", "global.")))
 _VERSION = re.compile(rb"(\d{4}\.\d+\.\d+)\.\d+ \(build \d+\)")
 
 
@@ -38,7 +39,8 @@ _VERSION = re.compile(rb"(\d{4}\.\d+\.\d+)\.\d+ \(build \d+\)")
 class MeasuredInstruction:
     """Values of one machine instruction, summed over all warps of the launch.
 
-    ``offset`` in bytes from the kernel's first instruction; ``text`` the instruction as ncu disassembles it; ``file`` and
+    ``offset`` in bytes from the kernel's first instruction; ``text`` the instruction as ncu disassembles it, "" where that was not
+    asked; ``file`` and
     ``line`` from the line table (None without one); ``memory`` a bit mask of the memories it reached (None: not known).
     ``values`` by canonical metric: ``executed.instructions``, ``shared.transactions``, ``stall.<reason>``, ...
     """
@@ -111,15 +113,19 @@ class NcuReport:
         return tuple(kernel for kernel in self.kernels if kernel.symbol == symbol)
 
 
-def read(path: Path, raw: Sequence[str] = ()) -> NcuReport:
-    """Every profiled kernel of a report file, with the counters named in ``raw``; errors are those of :func:`load`."""
-    return report_of(load(path), path, raw)
+def read(path: Path, raw: Sequence[str] = (), *, every: int = 1) -> NcuReport:
+    """Every profiled kernel of a report file, with the counters named in ``raw``; errors are those of :func:`load`.
+
+    ``every``: the text is read of each instruction that reaches memory, and of every n-th other one.  Disassembling takes most of
+    the time, and whoever has the kernel's listing needs no more to see that it is the same binary.
+    """
+    return report_of(load(path), path, raw, every=every)
 
 
-def report_of(loaded: Loaded, path: Path, raw: Sequence[str] = ()) -> NcuReport:
+def report_of(loaded: Loaded, path: Path, raw: Sequence[str] = (), *, every: int = 1) -> NcuReport:
     """The kernels of a report that is loaded; ``path`` is for errors."""
     actions = enumerate(loaded.actions)
-    kernels = [_kernel(action, index, loaded.version, raw) for index, action in actions if _is_kernel(action)]
+    kernels = [_kernel(action, index, loaded.version, raw, every) for index, action in actions if _is_kernel(action)]
     if not kernels:
         raise _nothing_in(path, loaded.truncated)
     return NcuReport(loaded.version, tuple(kernels), truncated=loaded.truncated)
@@ -182,7 +188,7 @@ def _is_kernel(action: Any) -> bool:
     return kind
 
 
-def _kernel(action: Any, index: int, version: str, wanted: Sequence[str] = ()) -> KernelProfile:
+def _kernel(action: Any, index: int, version: str, wanted: Sequence[str] = (), every: int = 1) -> KernelProfile:
     """One launch.  Totals of per-instruction counters are kept apart from counters of the launch."""
     passes = _number(action, PASSES)
     detail = "Nsight Compute, kernel replay" + (f", {passes:.0f} passes" if passes else "")
@@ -196,7 +202,7 @@ def _kernel(action: Any, index: int, version: str, wanted: Sequence[str] = ()) -
             metrics.append(row)
         elif present:
             missing.append(counter.canonical)
-    instructions, totals, without_value = _instructions(action)
+    instructions, totals, without_value = _instructions(action, every)
     capability = [_number(action, name) for name in COMPUTE_CAPABILITY]
     arch = "" if None in capability else f"sm_{capability[0]:.0f}{capability[1]:.0f}"
     known = {row.metric for row in metrics} | set(_PER_INSTRUCTION) | {"shared.conflicts"}
@@ -307,7 +313,7 @@ def _instances(action: Any, name: str) -> Iterator[tuple[int, float]]:
             yield address(i), value
 
 
-def _instructions(action: Any) -> tuple[tuple[MeasuredInstruction, ...], dict[str, float], list[str]]:
+def _instructions(action: Any, every: int = 1) -> tuple[tuple[MeasuredInstruction, ...], dict[str, float], list[str]]:
     """Instructions in order of address; the report's own totals; metrics whose counter has no value."""
     values: dict[int, dict[str, float]] = {}
     totals: dict[str, float] = {}
@@ -326,20 +332,29 @@ def _instructions(action: Any) -> tuple[tuple[MeasuredInstruction, ...], dict[st
         return (), totals, missing
     memory = dict(_instances(action, MEMORY_TYPE))
     start = _function_start(action, min(values))
+
+    def reaches_memory(address: int) -> bool:
+        counted = (values[address].get(name) for name in _OF_MEMORY)
+        return not memory or address in memory or any(counted)
+
     return (
         tuple(
             MeasuredInstruction(
                 offset=address - start,
-                text=" ".join((action.sass_by_pc(address) or "").split()),
+                text=_sass(action, address) if number % every == 0 or reaches_memory(address) else "",
                 memory=int(memory[address]) if address in memory else None,
                 values=values[address],
                 **_place(action, address),
             )
-            for address in sorted(values)
+            for number, address in enumerate(sorted(values))
         ),
         totals,
         missing,
     )
+
+
+def _sass(action: Any, address: int) -> str:
+    return " ".join((action.sass_by_pc(address) or "").split())
 
 
 def _place(action: Any, address: int) -> dict[str, Any]:

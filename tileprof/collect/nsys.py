@@ -40,11 +40,13 @@ def available(environment: Mapping[str, str] | None = None, root: Path = Path("/
 def command(nsys: str, child: Sequence[str], report: Path, *, nvtx: bool = True) -> list[str]:
     """Command line that traces CUDA (and NVTX ranges) of ``child``, and writes ``report`` with an SQLite export beside it.
 
-    CPU sampling is off: it needs permissions, and says nothing about kernels.
+    CPU sampling is off: it needs permissions, and says nothing about kernels.  Children that the program forks are traced from
+    their start, and graphs by node, so that their kernels are seen.
     """
     traced = "cuda,nvtx" if nvtx else "cuda"
     return [
         nsys, "profile", "--trace", traced, "--sample", "none", "--cpuctxsw", "none", "--cuda-graph-trace", "node",
+        "--trace-fork-before-exec", "true",
         "--export", "sqlite", "--force-overwrite", "true", "--output", str(report.with_suffix("")), *child,
     ]  # fmt: skip
 

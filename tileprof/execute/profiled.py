@@ -27,6 +27,9 @@ MOST_CASES, LONGEST_WAIT_S = 64, 120.0
 """Cases that share a process under ncu, and how long the first may wait for others: the start of the process is then a small part,
 and a run that is killed loses no more than these."""
 
+TEXT_EVERY = 8
+"""Of each how many instructions the text is read, to see that the binary is the bundle's, beside all that reach memory."""
+
 RECORD = "ncu-phases.json"
 """File in ``raw/`` that says how long profiling took: for each process its cases, its wall time and that of everything."""
 
@@ -142,7 +145,7 @@ class NcuPhase:
             cases[number].builder.note(f"no counters: {states[number][1]}")
         recorded = [case for number, case in enumerate(cases) if number not in failed]
         if recorded:
-            self._join(recorded, ncu_file.read(found[0], self.raw))
+            self._join(recorded, ncu_file.read(found[0], self.raw, every=TEXT_EVERY))
         self._log(cases, found[0].name, process_s, time.monotonic() - began)
         return [cases[number] for number in failed[1:]]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tileprof.collect import nsys, nsys_file
 from tileprof.collect.profile import ForeignProfile
-from tileprof.execute.child import run_command
+from tileprof.execute.child import ChildTimeout, run_command
 from tileprof.execute.measuring import measuring
 from tileprof.execute.results import CaseBuilder
 from tileprof.metrics import make
@@ -43,7 +43,11 @@ def trace(
         return None
     try:
         with measuring(builder, nsys.TOOL, "trace", limit_s):
-            status = run_command(nsys.command(path, child, report), limit_s, output, stop, cwd=cwd)
+            try:
+                status = run_command(nsys.command(path, child, report), limit_s, output, stop, cwd=cwd)
+            except ChildTimeout:  # programs that import some versions of Triton hang while their ranges are recorded
+                builder.note(f"{nsys.TOOL} did not end within {limit_s:g} s: traced again without NVTX ranges")
+                status = run_command(nsys.command(path, child, report, nvtx=False), limit_s, output, stop, cwd=cwd)
             if status is None:
                 return None
             nsys.check(status, output.read_text(encoding="utf-8", errors="replace"), export)

@@ -60,6 +60,28 @@ def make_array(kind: str, name: str, shape: Sequence[int], dtype: str, seed: int
     return generator.random(shape, dtype=wide).astype(target)
 
 
+class InputCache:
+    """Arrays by what makes them: variants of a kernel have the same inputs, and making them takes longer than a launch.
+
+    Whoever takes an array must not write to it.  The oldest go where all together have more than ``most_bytes``.
+    """
+
+    def __init__(self, most_bytes: int = 2 << 30) -> None:
+        self.most_bytes = most_bytes
+        self._arrays: dict[tuple[Any, ...], Array] = {}
+
+    def array(self, kind: str, name: str, shape: Sequence[int], dtype: str, seed: int) -> Array:
+        """As :func:`make_array`."""
+        key = (kind, name, tuple(shape), dtype, seed)
+        made = self._arrays.pop(key, None)
+        if made is None:
+            made = make_array(*key)
+        self._arrays[key] = made  # at the end: the first is the one that was not asked for the longest time
+        while len(self._arrays) > 1 and sum(one.nbytes for one in self._arrays.values()) > self.most_bytes:
+            del self._arrays[next(iter(self._arrays))]
+        return made
+
+
 def poison(shape: Sequence[int], dtype: str) -> Array:
     """An array of a bit pattern that no kernel computes: a NaN with a payload, or bytes of 0xA5."""
     target = numpy_dtype(dtype)
@@ -72,11 +94,15 @@ def poison(shape: Sequence[int], dtype: str) -> Array:
 
 
 def make_arguments(
-    parameters: Sequence[Mapping[str, Any]], kinds: Mapping[str, Any], seed: int, given: Mapping[str, Array]
+    parameters: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, Any],
+    seed: int,
+    given: Mapping[str, Array],
+    cache: InputCache | None = None,
 ) -> dict[str, Array]:
     """Arrays for all parameters in order: ``given`` ones copied, others by their kind, normal by default.
 
-    An output without a kind is poisoned.
+    An output without a kind is poisoned.  With a ``cache`` inputs that are only read come from there.
     """
     arrays: dict[str, Array] = {}
     for parameter in parameters:
@@ -84,7 +110,8 @@ def make_arguments(
         if name in given:
             arrays[name] = np.ascontiguousarray(given[name]).copy()
         elif name in kinds or parameter["access"] != "out":
-            arrays[name] = make_array(str(kinds.get(name, "normal")), name, shape, dtype, seed)
+            make = make_array if cache is None or parameter["access"] != "in" else cache.array
+            arrays[name] = make(str(kinds.get(name, "normal")), name, shape, dtype, seed)
         else:
             arrays[name] = poison(shape, dtype)
     return arrays

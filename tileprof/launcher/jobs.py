@@ -18,7 +18,7 @@ import numpy as np
 
 import tilelang_min as tilelang
 from tileprof.launcher.compare import Comparison, compare
-from tileprof.launcher.inputs import Array, make_arguments
+from tileprof.launcher.inputs import Array, InputCache, make_arguments
 from tileprof.launcher.telemetry import OPENERS, Watch
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
 from tileprof.store.records import LEAST_ROUNDS
@@ -36,8 +36,10 @@ class CaseRunner:
         record = self.kernel.bundle_record()
         self.parameters: list[dict[str, Any]] = record["parameters"]
         self.kind = str(record["target"]).partition(":")[0]
+        # a kernel of a GPU has copies of its own; one of the processor could write where it must not
+        cache = None if self.kind == "cpu" else shared_inputs()
         self.reference, given = load_reference(job.get("reference"), outputs=checked)
-        self.arguments = make_arguments(self.parameters, job["inputs"], int(job["seed"]), given)
+        self.arguments = make_arguments(self.parameters, job["inputs"], int(job["seed"]), given, cache)
 
     def launch(self) -> None:
         """Launch once on the arguments, waiting for the end."""
@@ -96,6 +98,12 @@ def load_reference(path: str | None, *, outputs: bool = True) -> tuple[dict[str,
     expected = {name.removeprefix("out:"): array for name, array in arrays.items() if name.startswith("out:")}
     given = {name.removeprefix("in:"): array for name, array in arrays.items() if name.startswith("in:")}
     return expected, given
+
+
+@cache
+def shared_inputs() -> InputCache:
+    """Inputs of this process's cases."""
+    return InputCache()
 
 
 @cache

@@ -227,6 +227,23 @@ def test_from_a_bundle(report: NcuReport, listing: dict[str, Any], tmp_path: Pat
         join_bundle(report, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["h200_bank_conflicts_2025.3", "a100_imma_gemm_full_source_2024.1"])
+def test_texts_of_some_instructions_are_enough(ncu_sample: Sample, name: str) -> None:
+    """Of those that reach memory all are read, of others a few: the same figures, and the same binary is recognised."""
+    full = read(ncu_sample(name)).kernels
+    few = read(ncu_sample(name), every=8).kernels
+    for whole, sparse in zip(full, few, strict=True):
+        texts = [one.text for one in sparse.instructions]
+        assert 0 < sum(map(bool, texts)) < 0.6 * len(texts)
+        listing = listing_of(whole)
+        kernel = {**KERNEL, "symbol": whole.symbol}
+        one, other = join(whole, kernel, listing), join(sparse, kernel, listing)
+        assert other.metrics == one.metrics
+        assert (other.key, other.agreement) == ("offset", 1.0)
+        elsewhere = {**listing, "rows": [[*row[:5], row[5] + 16] for row in listing["rows"]]}
+        assert join(sparse, kernel, elsewhere).key == "line"
+
+
 def test_variants_that_share_a_symbol_are_told_apart(
     report: NcuReport, profile: KernelProfile, listing: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -64,7 +64,8 @@ def test_the_work_of_a_probe_is_what_the_compiler_counts(target: str) -> None:
 
 
 def test_halves_are_multiplied_in_pairs_on_both_kinds_of_units() -> None:
-    (probe,) = [one for one in calibrate.probes("cuda:sm_90a", 132, 50 << 20) if one.name == "vector.float16"]
+    probes = calibrate.probes("cuda:sm_90a", 132, 50 << 20)
+    (probe,) = [probe for probe in probes if probe.kernel == "paired_multiply_adds"]
     listing = probe.compile("cuda:sm_90a").assembly()
     kinds = [listing.count(f" {name} R") for name in ("HFMA2", "HFMA2.MMA")]
     elements, unroll = probe.values["width"] // 256, probe.values["unroll"]

@@ -14,7 +14,7 @@ import pytest
 
 from tileprof.execute.child import environment
 from tileprof.launcher.compare import compare, default_tolerance
-from tileprof.launcher.inputs import make_arguments, make_array, poison, written
+from tileprof.launcher.inputs import InputCache, make_arguments, make_array, poison, written
 from tileprof.launcher.timing import CacheFlusher, time_launches, time_rounds
 
 
@@ -178,6 +178,24 @@ def test_the_launcher_imports_no_compiler(tmp_path: Path) -> None:
         "click",
         "yaml",
     }
+
+
+def test_inputs_of_variants_are_made_once() -> None:
+    parameters = [
+        {"name": name, "dtype": "float32", "shape": [64, 64], "access": access}
+        for name, access in (("A", "in"), ("B", "inout"), ("C", "out"))
+    ]
+    cache = InputCache(most_bytes=3 * 64 * 64 * 4)
+    first, second = (make_arguments(parameters, {}, 0, {}, cache) for _ in range(2))
+    assert first["A"] is second["A"]
+    assert first["B"] is not second["B"], "a kernel writes to it"
+    plain = make_arguments(parameters, {}, 0, {})
+    assert all(np.array_equal(first[name], plain[name], equal_nan=True) for name in "ABC")
+    for seed in range(1, 5):
+        assert make_arguments(parameters, {}, seed, {}, cache)["A"] is not first["A"]
+    again = make_arguments(parameters, {}, 0, {}, cache)["A"]
+    assert again is not first["A"], "the oldest was let go"
+    assert np.array_equal(again, first["A"])
 
 
 RECORDED = """

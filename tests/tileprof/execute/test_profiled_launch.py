@@ -67,7 +67,7 @@ def test_measured_metrics_join_the_case(profile: Any, tmp_path: Path, monkeypatc
     kernel = SimpleNamespace(raw_metrics=lambda: (counter,))
     report = SimpleNamespace(of_symbol=lambda symbol: (kernel,) if symbol == "k_kernel" else (), kernels=(kernel,))
 
-    def read(path: Path, raw: tuple[str, ...]) -> SimpleNamespace:
+    def read(path: Path, raw: tuple[str, ...], every: int) -> SimpleNamespace:
         seen.append(path)
         assert raw == ("raw__counter",)
         return report
@@ -193,7 +193,7 @@ class Together:
         monkeypatch.setattr(profiled, "join_bundle", self.join)
         self.order: Any = list  # how the report puts the launches
 
-    def read(self, path: Path, raw: Any) -> NcuReport:
+    def read(self, path: Path, raw: Any, every: int) -> NcuReport:
         numbers = self.order(json.loads(path.read_text()))
         return NcuReport("2026.3", tuple(launch_of(number, index) for index, number in enumerate(numbers)))
 

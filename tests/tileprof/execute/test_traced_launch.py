@@ -22,7 +22,7 @@ FAKE = """#!/bin/sh
 [ "$1" = --version ] && { echo "NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0"; exit 0; }
 printf '%s\\n' "$@" > ARGUMENTS
 while [ $# -gt 0 ]; do
-  case "$1" in --output) report=$2;; esac
+  case "$1" in --output) report=$2;; --trace) trace=$2;; esac
   shift
 done
 BEHAVIOUR
@@ -83,6 +83,14 @@ def test_the_times_on_the_device_join_the_case(traced: Any, tmp_path: Path) -> N
     arguments = (tmp_path / "arguments").read_text().split("\n")
     assert arguments[:3] == ["profile", "--trace", "cuda,nvtx"]
     assert "tileprof.launcher" in arguments
+
+
+def test_a_program_that_hangs_with_ranges_is_traced_without(traced: Any, tmp_path: Path) -> None:
+    export(tmp_path / "good.sqlite", [("k_kernel", 1000)] * (WARM_LAUNCHES + LAUNCHES))
+    hangs = 'case "$trace" in *nvtx*) sleep 100;; esac; '
+    outcome = traced(hangs + f'cp {tmp_path}/good.sqlite "$report.sqlite"; : > "$report.nsys-rep"', limit_s=1.0)
+    assert [metric.value for metric in outcome.builder.metrics] == [1000.0]
+    assert outcome.builder.notes == ["nsys did not end within 1 s: traced again without NVTX ranges"]
 
 
 @pytest.mark.parametrize(
