@@ -42,7 +42,16 @@ def have_gpu() -> bool:
     return any(Path("/dev").glob("nvidia[0-9]*"))
 
 
+def have_amd_gpu() -> bool:
+    """Whether an AMD GPU that the compiler has a target for is here and open to this process."""
+    from tilelang_min import targets
+
+    known = targets.names()
+    return targets.kfd.trouble() is None and any(f"hip:{gpu.arch}" in known for gpu in targets.amd_gpus())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    no_amd = None if have_amd_gpu() else pytest.mark.skip(reason="no AMD GPU here")
     no_gpu = None if have_gpu() else pytest.mark.skip(reason="no NVIDIA GPU here")
     no_browser = None
     if find_browser() is None and os.environ.get("TILEPROF_REQUIRE_BROWSER") != "1":
@@ -50,6 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if no_gpu and item.get_closest_marker("gpu"):
             item.add_marker(no_gpu)
+        if no_amd and item.get_closest_marker("amd_gpu"):
+            item.add_marker(no_amd)
         if no_browser and item.get_closest_marker("browser"):
             item.add_marker(no_browser)
 

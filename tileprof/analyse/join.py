@@ -49,6 +49,7 @@ _READS = ("load", "ldmatrix", "atomic")
 
 Key = tuple[str, int | None, str | None]
 Finder = Callable[[MeasuredInstruction], int | None]
+Word = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,11 @@ def finder(
     kernel: dict[str, Any],
     rows: dict[int, tuple[str, int | None]],
     notes: list[str],
+    word: Word = mnemonic,
 ) -> tuple[str, float, Finder]:
     """How operations are found: ``offset`` or ``line``, the share of instructions that stand where the listing has them, and what
-    finds them.  ``rows`` are those of :func:`listing_rows`; a note says where lines have to do."""
-    agreement = _agreement(instructions, rows)
+    finds them.  ``rows`` are those of :func:`listing_rows` with the same ``word``; a note says where lines have to do."""
+    agreement = agreement_of(instructions, rows, word)
     if agreement >= TRUST:
         return "offset", agreement, _by_offset(rows)
     if instructions:
@@ -184,22 +186,27 @@ def _launch_notes(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
     return notes
 
 
-def listing_rows(listing: dict[str, Any]) -> dict[int, tuple[str, int | None]]:
-    """Offset -> (mnemonic, operation id) of a listing's JSON form; rows without an offset are left out."""
+def listing_rows(listing: dict[str, Any], word: Word = mnemonic) -> dict[int, tuple[str, int | None]]:
+    """Offset -> (mnemonic, operation id) of a listing's JSON form; rows without an offset are left out.
+
+    ``word`` finds the mnemonic in an instruction.
+    """
     at = {name: i for i, name in enumerate(listing["columns"])}
     return {
-        row[at["offset"]]: (mnemonic(row[at["opcode"]]), row[at["operation"]])
+        row[at["offset"]]: (word(row[at["opcode"]]), row[at["operation"]])
         for row in listing["rows"]
         if row[at["offset"]] is not None
     }
 
 
-def _agreement(instructions: Iterable[MeasuredInstruction], rows: dict[int, tuple[str, int | None]]) -> float:
+def agreement_of(
+    instructions: Iterable[MeasuredInstruction], rows: dict[int, tuple[str, int | None]], word: Word = mnemonic
+) -> float:
     """Share of measured instructions whose mnemonic stands at the same offset of the listing; 0 if none was measured.
 
     Those whose text was not read say nothing.
     """
-    same = [rows.get(i.offset, ("", None))[0] == mnemonic(i.text) for i in instructions if i.text]
+    same = [i.offset in rows and rows[i.offset][0] == word(i.text) for i in instructions if i.text]
     return sum(same) / len(same) if same else 0.0
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tileprof.analyse.join import UNATTRIBUTED, finder, listing_rows, member, sums_of
+from tileprof.analyse.join import UNATTRIBUTED, agreement_of, finder, listing_rows, member, sums_of
 from tileprof.collect.ncu_file import MeasuredInstruction
 from tileprof.collect.pc_samples import Sample, count, place
 from tileprof.errors import ProfileFormatError
@@ -43,10 +43,10 @@ def join_samples(samples: Sequence[Sample], bundle: Path, provenance: Provenance
         begins = _begins(member(bundle, kernel["binary"]["file"]), kernel["symbol"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
-    rows, notes = listing_rows(listing), list[str]()
+    rows, notes = listing_rows(listing, _word), list[str]()
     tries = [_instructions(samples, begin) for begin in begins]
-    best = max(tries, key=lambda found: sum(rows.get(i.offset, ("",))[0] == i.text.split()[0] for i in found if i.text))
-    key, _, find = finder(best, kernel, rows, notes)
+    best = max(tries, key=lambda found: agreement_of(found, rows, _word))
+    key, _, find = finder(best, kernel, rows, notes, _word)
     metrics: list[Metric] = []
     totals: dict[str, float] = defaultdict(float)
     for (name, operation, _), value in sums_of(best, find).items():
@@ -78,6 +78,11 @@ def _begins(binary: bytes, symbol: str) -> tuple[int, ...]:
     raise ValueError(f"its binary has no kernel {symbol}")
 
 
+def _word(text: str) -> str:
+    """The mnemonic of AMD's assembly: its first word."""
+    return text.split(maxsplit=1)[0] if text.strip() else ""
+
+
 def _instructions(samples: Iterable[Sample], begin: int) -> list[MeasuredInstruction]:
     """Samples counted by instruction, whose offsets are from ``begin``; one without a place has offset -1."""
     counts: dict[tuple[int, str, str], dict[str, float]] = defaultdict(dict)
@@ -85,7 +90,7 @@ def _instructions(samples: Iterable[Sample], begin: int) -> list[MeasuredInstruc
         offset = -1 if sample.offset is None else sample.offset - begin
         count(counts[offset, sample.instruction, sample.comment], sample)
     return [
-        MeasuredInstruction(offset, text, *place(comment), None, values)
+        MeasuredInstruction(offset, text, *place(comment, as_is=True), None, values)
         for (offset, text, comment), values in counts.items()
     ]
 

@@ -30,10 +30,10 @@ class Sample:
     offset: int | None = None
 
 
-def place(comment: str) -> tuple[str | None, int | None]:
-    """File and line of a comment; None for both where it names none."""
+def place(comment: str, *, as_is: bool = False) -> tuple[str | None, int | None]:
+    """File and line of a comment; None for both where it names none.  ``as_is``: with folders that name a user."""
     found = _PLACE.match(comment.strip())
-    return (path(found[1]), int(found[2])) if found else (None, None)
+    return (found[1] if as_is else path(found[1]), int(found[2])) if found else (None, None)
 
 
 def stall_metric(reason: str) -> str:

@@ -14,9 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tileprof.collect.pc_samples import Sample
 from tileprof.collect.rocprofv3 import Listed, Sampling
-from tileprof.errors import ProfileFormatError
 from tileprof.execute import profiled_amd
 from tileprof.execute.foreign import recorded
 from tileprof.execute.profiled_amd import interval_for, known_counters, profile_with_rocprofv3
@@ -244,17 +242,6 @@ def test_the_sampling_interval_follows_the_time_of_the_kernel() -> None:
     assert interval_for(stochastic, 5e6, "gfx942") == 8192
     assert interval_for(trap, 5e6, "gfx942") == 8
     assert interval_for(trap, 1e3, "gfx942") == 1
-
-
-# --- joining samples -------------------------------------------------------------------------------------------------
-
-
-def test_samples_of_another_binary_are_joined_by_line(tmp_path: Path, rocm: Path) -> None:
-    from tileprof.analyse.join_samples import join_samples
-    from tileprof.store.records import Provenance
-
-    with pytest.raises(ProfileFormatError, match="no bundle with a listing"):
-        join_samples([Sample("s_nop 0", "")], tmp_path, Provenance("measured", "rocprofv3", "1.0"))
 
 
 # --- ranges and foreign work -----------------------------------------------------------------------------------------
