@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from tileprof.analyse import agreement, rules_execution, rules_memory
 from tileprof.analyse.bounds import Facts, facts_of
 from tileprof.analyse.findings import Finding, ranked
-from tileprof.store.records import CaseResult, Ceiling, Run
+from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
 
 Rule = Callable[[Facts], Iterator[Finding]]
 
@@ -47,14 +47,21 @@ TITLES = {
 }
 
 
+FAILED = frozenset(FAILED_STATUSES) - {"timeout"}
+"""Results of cases that are to be mended before they are made faster."""
+
+
 def diagnose(run: Run) -> list[Finding]:
     """Findings on all cases, by estimated gain."""
     return ranked(found for case in run.cases for found in diagnose_case(case, run.ceilings))
 
 
 def diagnose_case(case: CaseResult, ceilings: tuple[Ceiling, ...]) -> list[Finding]:
-    """Findings on one case, by estimated gain; none for one that was not compiled."""
-    if not case.metadata:
+    """Findings on one case, by estimated gain; none for one that was not compiled, or that failed.
+
+    One that exceeded its time limit was compiled as it should be, and what makes it slow is what is asked.
+    """
+    if not case.metadata or case.status in FAILED:
         return []
     facts = facts_of(case, ceilings)
     if facts.target is None:

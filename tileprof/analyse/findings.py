@@ -65,3 +65,11 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """By estimated gain, largest first; those without an estimate last; surer ones before others of equal gain."""
     order = {SURE: 0, LIKELY: 1, PERHAPS: 2}
     return sorted(findings, key=lambda f: (f.gain is None, -(f.gain or 0.0), order[f.confidence], f.rule, f.line or 0))
+
+
+def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
+    """Of each rule, target and source line the first finding, and of how many cases it is; in the order of the findings."""
+    found: dict[tuple[str, str, str, int | None], list[Finding]] = {}
+    for each in findings:
+        found.setdefault((each.rule, each.target_name, each.file, each.line), []).append(each)
+    return [(group[0], len({each.case for each in group})) for group in found.values()]

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from tileprof.collect.noise import NOISY
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult
 
@@ -26,9 +27,11 @@ def outcome(result: CaseResult) -> str:
     parts = [STATUS_WORDS.get(result.status, result.status)]
     if result.timing is not None and result.timing.samples_ns:
         parts.append(f"{result.timing.median_ns / 1e6:.3f} ms")
-    slower = next((metric.value for metric in result.metrics if metric.metric == "cycles.slowdown"), None)
+        parts += ["noisy"] * any(metric.metric == "time.ns" and metric.flag == NOISY for metric in result.metrics)
+    slower = next((metric for metric in result.metrics if metric.metric == "cycles.slowdown"), None)
     if slower is not None:
-        parts.append(f"{slower - 1:+.1%} with clock reads")
+        known = slower.flag is None
+        parts.append(f"{slower.value - 1:+.1%} with clock reads" if known else "too noisy to say what clock reads cost")
     if result.reason and result.status != "not_run":
         parts.append(result.reason.splitlines()[0])
     return ": ".join(parts)

@@ -10,6 +10,9 @@ from rich.text import Text
 
 from tileprof.analyse.diagnosis import diagnose
 from tileprof.analyse.figures import CaseFigures, Figure, case_figures
+from tileprof.analyse.findings import grouped
+from tileprof.collect.cycles import TOO_NOISY
+from tileprof.collect.noise import NOISE
 from tileprof.report import numbers
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
@@ -17,6 +20,9 @@ from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
 _STYLES = {"ok": "green", "not_run": "dim", "invalid_measurement": "yellow"}
 MOST_FINDINGS = 3
 """Findings that are told in the terminal; the report has them all."""
+
+MOST_NOISY = 3
+"""Cases with noisy times that are told in the terminal."""
 
 _WIDE = 160  # columns of a console that is no terminal, where nothing should be cut
 
@@ -31,6 +37,11 @@ def print_summary(run: Run, directory: Path, console: Console | None = None) -> 
         if case.status in FAILED_STATUSES or case.status == "invalid_measurement":
             console.print(Text(f"{case.id}: {STATUS_WORDS.get(case.status, case.status)}", style="bold red"))
             console.print(Text(f"  {case.reason}".replace("\n", "\n  ")))
+    noisy = [note for case in run.cases for note in _noise(case)]
+    for text in noisy[:MOST_NOISY]:
+        console.print(Text(text, style="yellow"))
+    if len(noisy) > MOST_NOISY:
+        console.print(Text(f"noisy times of {len(noisy) - MOST_NOISY} more cases; the report has them", style="yellow"))
     for line in _findings(run):
         console.print(line)
     for entry in run.unavailable:
@@ -39,18 +50,21 @@ def print_summary(run: Run, directory: Path, console: Console | None = None) -> 
     console.print(Text(str(directory / "index.html")))
 
 
+def _noise(case: CaseResult) -> list[str]:
+    """Notes on times of the case that are not to be trusted."""
+    return [f"{case.id}: {note}" for note in case.notes if note.startswith((NOISE, TOO_NOISY))]
+
+
 def _findings(run: Run) -> list[Text]:
-    """The most valuable findings with an estimate, one a rule and line."""
-    lines: dict[tuple[str, str, int | None], Text] = {}
-    for found in diagnose(run):
-        key = (found.rule, found.file, found.line)
-        if found.gain is None or key in lines or len(lines) == MOST_FINDINGS:
-            continue
-        place = f"{found.file}:{found.line}" if found.line is not None else found.case
-        text = Text(f"{found.gain * 100:.0f} % to gain: ", style="yellow")
-        text.append(f"{found.title} ({place}, {found.confidence}): {found.advice}", style="default")
-        lines[key] = text
-    return list(lines.values())
+    """The most valuable findings with an estimate, one a rule, target and line, with the case that would gain most."""
+    lines = []
+    for found, count in grouped(found for found in diagnose(run) if found.gain is not None)[:MOST_FINDINGS]:
+        place = f"{found.file}:{found.line}, " if found.line is not None else ""
+        more = f" and {count - 1} more" if count > 1 else ""
+        text = Text(f"{(found.gain or 0) * 100:.0f} % to gain: ", style="yellow")
+        text.append(f"{found.title} ({place}{found.case}{more}, {found.confidence}): {found.advice}", style="default")
+        lines.append(text)
+    return lines
 
 
 def _table(run: Run) -> Table:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from tileprof import __version__
+from tileprof.collect.noise import NOISY, duration, is_noisy, quartiles
 from tileprof.collect.tool import Availability
 from tileprof.metrics import make
 from tileprof.store.records import Metric, Provenance
@@ -27,13 +28,32 @@ def slowdown(message: Mapping[str, Any]) -> float:
     return float(median(message["clocked_ns"]) / median(message["plain_ns"]))
 
 
+TOO_NOISY = "cycles: too noisy to say what the clock reads cost"
+"""How a note on clock reads of unknown cost begins."""
+
+LEAST = 0.9
+"""Slowdown below which clock reads would have made the kernel faster, which they do not: the times are of two conditions."""
+
+
+def cost_is_known(message: Mapping[str, Any]) -> bool:
+    """Whether the two times tell what the clock reads cost: neither is noisy, and the dearer build is not much the faster."""
+    return slowdown(message) >= LEAST and not (is_noisy(message["plain_ns"]) or is_noisy(message["clocked_ns"]))
+
+
 def overhead_note(message: Mapping[str, Any]) -> str:
     """The same for people, with the times it comes from."""
     plain, clocked = median(message["plain_ns"]), median(message["clocked_ns"])
-    return (
-        f"cycles: the build with clock reads took {clocked / 1e3:.2f} us, the plain one {plain / 1e3:.2f} us: "
-        f"{slowdown(message) - 1:+.1%} (medians of {len(message['clocked_ns'])} launches each, in turns)"
+    count = len(message["clocked_ns"])
+    if cost_is_known(message):
+        return (
+            f"cycles: the build with clock reads took {clocked / 1e3:.2f} us, the plain one {plain / 1e3:.2f} us: "
+            f"{slowdown(message) - 1:+.1%} (medians of {count} launches each, in turns)"
+        )
+    with_reads, without = (
+        f"{duration(low)} to {duration(high)}"
+        for low, high in map(quartiles, (message["clocked_ns"], message["plain_ns"]))
     )
+    return f"{TOO_NOISY}: with them the middle half of {count} launches took {with_reads}, without {without}"
 
 
 def cycles_metrics(message: Mapping[str, Any]) -> list[Metric]:
@@ -51,7 +71,7 @@ def cycles_metrics(message: Mapping[str, Any]) -> list[Metric]:
     rows = [
         make("cycles.sum", float(cycles["elapsed"]), source),
         make("cycles.longest", float(cycles["longest"]), longest),
-        make("cycles.slowdown", slowdown(message), derived),
+        make("cycles.slowdown", slowdown(message), derived, flag=None if cost_is_known(message) else NOISY),
     ]
     for operation in cycles["operations"]:
         phases = {name: operation[name] for name in ("run", "issue", "wait")}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tileprof import __version__
+from tileprof.collect.noise import NOISY, is_noisy
 from tileprof.metrics import make
 from tileprof.store.records import Metric, Provenance, Timing
 
@@ -60,10 +61,11 @@ def throttled(message: Mapping[str, Any]) -> tuple[str, bool] | None:
 
 
 def timing_metrics(timing: Timing) -> list[Metric]:
-    """``time.ns`` as the median of the samples; nothing where there are none."""
+    """``time.ns`` as the median of the samples; nothing where there are none.  Flagged where they lie far apart."""
     if not timing.samples_ns:
         return []
     cache = "cold" if timing.flush_l2 else "warm"
     detail = f"median of {len(timing.samples_ns)} launches, {cache} cache, {timing.method}"
-    record = make("time.ns", timing.median_ns, Provenance("measured", TOOL, __version__, detail))
+    flag = NOISY if is_noisy(timing.samples_ns) else None
+    record = make("time.ns", timing.median_ns, Provenance("measured", TOOL, __version__, detail), flag=flag)
     return [record] if record is not None else []

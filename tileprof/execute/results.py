@@ -11,6 +11,7 @@ from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
 from tileprof.collect.cycles import cycles_metrics, overhead_note, timeline_metrics
+from tileprof.collect.noise import noise_note
 from tileprof.collect.perf import metrics_of as counted_metrics
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
@@ -166,6 +167,9 @@ class CaseBuilder:
     def _take_timed(self, message: Mapping[str, Any]) -> None:
         self.timing = timing_of(message)
         self.metrics += timing_metrics(self.timing)
+        noise = noise_note(self.timing.samples_ns)
+        if noise is not None:
+            self.note(noise)
 
     def _take_interleaved(self, message: Mapping[str, Any]) -> None:
         self.interleaved = interleaved_from_json(dict(message))

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tileprof.analyse.figures import Figure
+from tileprof.collect.noise import NOISY
 from tileprof.report import numbers
 from tileprof.store.records import Provenance
 
-DOUBTFUL = ("out of range", "sum differs", "parts exceed whole", "misread by profiler")
+DOUBTFUL = ("out of range", "sum differs", "parts exceed whole", "misread by profiler", NOISY)
 """Flags of figures that are shown and not believed."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tileprof.analyse.conflicts import ConflictRow, conflict_rows
 from tileprof.analyse.diagnosis import diagnose
-from tileprof.analyse.findings import Finding
+from tileprof.analyse.findings import Finding, grouped
 from tileprof.analyse.labels import targets, variant_labels
 from tileprof.analyse.roofline import Point, rooflines
 from tileprof.report import numbers, overview
@@ -93,12 +93,8 @@ def _conflicts(run: Run, labels: dict[str, str]) -> str:
 
 def _findings(findings: Sequence[Finding], labels: dict[str, str]) -> str:
     """What is worth changing, by estimated gain; of a rule and line only the case that would gain most."""
-    worst: dict[tuple[str, str, str, int | None], tuple[Finding, int]] = {}
-    for found in findings:
-        key = (found.rule, found.target_name, found.file, found.line)
-        worst[key] = (worst[key][0], worst[key][1] + 1) if key in worst else (found, 1)
     lines = []
-    for found, count in worst.values():
+    for found, count in grouped(findings):
         gain = f"**{found.gain * 100:.0f} %** " if found.gain is not None else ""
         place = f" ({escape(found.file, 60)}:{found.line})" if found.line is not None else ""
         more = f" and {count - 1} more" if count > 1 else ""

@@ -19,9 +19,9 @@ import diagnosis_kernels as kernels
 import tilelang_min as tilelang
 from tileprof.analyse.bounds import facts_of
 from tileprof.analyse.diagnosis import RULES, TITLES, diagnose, diagnose_case
-from tileprof.analyse.findings import Finding
+from tileprof.analyse.findings import Finding, grouped
 from tileprof.store.reader import read_run
-from tileprof.store.records import CaseResult, Run
+from tileprof.store.records import FAILED_STATUSES, CaseResult, Run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -152,6 +152,21 @@ def test_bounds_are_below_the_measured_time() -> None:
 @pytest.mark.parametrize("change", [{"target": "cuda:sm_1"}, {"metadata": None}, {"metadata": {}}])
 def test_cases_without_facts_have_no_findings(change: dict[str, Any]) -> None:
     assert diagnose_case(make_case("matmul_tiled", "float16", "sm80", **change), make_run().ceilings) == []
+
+
+def test_a_case_that_failed_is_not_advised_on_but_one_that_was_too_slow_is() -> None:
+    case, ceilings = measured(f"{TILED}1")
+    assert diagnose_case(case, ceilings)
+    for status in FAILED_STATUSES:
+        failed = dataclasses.replace(case, status=status)
+        assert bool(diagnose_case(failed, ceilings)) is (status == "timeout"), status
+
+
+def test_findings_of_a_rule_target_and_line_are_one_group_that_counts_cases() -> None:
+    first = Finding("spills", "a@x", "x", "title", ("e",), "advice", "sure", 0.3, "basis", file="k.py", line=3)
+    same = [dataclasses.replace(first, case=case) for case in ("b@x", "b@x", "c@x")]
+    others = [dataclasses.replace(first, target_name="y"), dataclasses.replace(first, line=4)]
+    assert grouped([first, *others, *same]) == [(first, 3), (others[0], 1), (others[1], 1)]
 
 
 @pytest.mark.parametrize("change", [{"operations": ()}, {"target": "cpu"}])

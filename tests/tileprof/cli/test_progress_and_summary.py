@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from tileprof.cli.progress import BarProgress, LineProgress
-from tileprof.cli.summary import print_summary
+from tileprof.cli.summary import MOST_FINDINGS, print_summary
+from tileprof.store.reader import read_run
 from tileprof.store.records import CaseResult, Run, Timing
 
 
@@ -70,3 +72,15 @@ def test_the_table_shows_every_case_and_each_failure(run: Run, case: CaseResult)
         assert any(f"not measured on {entry.target}: {entry.what}" in line for line in lines)
     simulated = next(line for line in lines if "~" in line)
     assert "@" in simulated  # conflicts that were only simulated are marked
+
+
+def test_findings_name_the_case_that_would_gain_most_and_how_many_more(tmp_path: Path) -> None:
+    recorded = read_run(Path(__file__).resolve().parents[3] / "reports/h200-quickstart/run.sqlite")
+    stream = io.StringIO()
+    print_summary(recorded, tmp_path, Console(file=stream, width=2000))
+    told = [line for line in stream.getvalue().splitlines() if " % to gain: " in line]
+    assert len(told) == MOST_FINDINGS
+    ids = [case.id for case in recorded.cases]
+    for line in told:
+        assert any(case_id in line for case_id in ids), line
+    assert re.search(r"@h200 and \d+ more, (sure|likely)\)", told[0])

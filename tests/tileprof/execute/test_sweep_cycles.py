@@ -40,10 +40,13 @@ def test_a_run_measures_operations_and_says_what_that_cost(folder: Any) -> None:
     assert ("cycles.wait", nest) not in found  # it has no such phase, which is not the same as 0
     assert found["cycles.sum", nest].provenance.tool == "cycles"
     assert f"{blocks} blocks" in found["cycles.sum", nest].provenance.detail
-    slowdown = found["cycles.slowdown", None].value
-    assert any(note.startswith("cycles: the build with clock reads took") for note in case.notes)
-    assert f"{slowdown - 1:+.1%} with clock reads" in outcome.err
-    assert f"{slowdown - 1:+.1%} with clock reads" in told(case)
+    slowdown = found["cycles.slowdown", None]
+    cost, note = f"{slowdown.value - 1:+.1%} with clock reads", "cycles: the build with clock reads took"
+    if slowdown.flag:  # this machine has other work
+        cost, note = "too noisy to say what clock reads cost", "cycles: too noisy to say"
+    assert any(text.startswith(note) for text in case.notes)
+    assert cost in outcome.err
+    assert cost in told(case)
     spans = timelines(case)
     assert [(span.operation, span.group, span.iteration) for span in spans] == [(nest, 0, 0)]
     assert 0 == spans[0].start < spans[0].end
