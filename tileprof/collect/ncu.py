@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tileprof.collect.tool import Availability, find_tool, identified, with_nvidia_driver
+from tileprof.collect.tool import Availability, find_tool, identified, no_older_than, refused_option, with_nvidia_driver
 from tileprof.errors import CaseFailed, MeasurementInvalid, ProfilerUnavailable, TileprofError
 from tileprof.metrics.ncu_names import SECTIONS, requested
 
@@ -22,6 +22,9 @@ PERMISSION = (
     "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiler.conf, "
     "then reload the nvidia module or restart"
 )
+OLDEST = (2022, 3)
+"""The oldest whose reports were read; ``docs/import.md`` has the releases of the files that tests read."""
+NEWER = "install Nsight Compute 2022.3 or later (CUDA 11.8), or name another in TILEPROF_NCU"
 WITHOUT_COLLECTIVES = "regex:^(?!nccl)"
 """The filter that leaves NCCL's kernels out."""
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
@@ -40,8 +43,9 @@ def parse_version(text: str) -> str:
 
 
 def located(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
-    """Whether there is an ncu that says which version it is."""
-    return identified(TOOL, find(environment, root), parse_version, INSTALL)
+    """Whether there is an ncu that says which version it is, and that is new enough."""
+    found = identified(TOOL, find(environment, root), parse_version, INSTALL)
+    return no_older_than(found, OLDEST, "reports of releases before 2022.3 are not known", NEWER)
 
 
 def available(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
@@ -214,6 +218,8 @@ def check_log(text: str, returncode: int = 0, *, symbol: str = "") -> Log:
     Raises :class:`ProfilerUnavailable`, :class:`MeasurementInvalid` or :class:`CaseFailed`.
     """
     log = parse_log(text)
+    if (refused := refused_option(log.errors)) is not None:
+        raise ProfilerUnavailable(f"{TOOL}: this release does not know an option: {refused}", remedy=NEWER)
     meaning, message = meaning_of((*log.errors, *(log.warnings if not log.profiled else ())))
     if meaning:
         error, wrong, remedy = _KNOWN[meaning]

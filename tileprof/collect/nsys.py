@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tileprof.collect.tool import Availability, find_tool, identified, with_nvidia_driver
+from tileprof.collect.tool import Availability, find_tool, identified, refused_option, with_nvidia_driver
 from tileprof.errors import MeasurementInvalid, ProfilerUnavailable
 
 TOOL = "nsys"
+NEWER = "install a newer Nsight Systems and put nsys on PATH, or name it in TILEPROF_NSYS"
 INSTALL = "install NVIDIA Nsight Systems and put nsys on PATH, or name it in TILEPROF_NSYS"
 
 _PLACES = (
@@ -58,6 +59,8 @@ def check(status: int, output: str, export: Path) -> None:
     said = [line.strip() for line in output.splitlines() if line.strip()]
     reason = next((line for line in said if re.search(r"error|fail|cannot|unable", line, re.IGNORECASE)), "")
     shown = reason or (said[-1] if said else "no message")
+    if (refused := refused_option(said)) is not None:
+        raise ProfilerUnavailable(f"{TOOL}: this release does not know an option: {refused}", remedy=NEWER)
     if re.search(r"not supported|missing|No such file|shared librar", shown, re.IGNORECASE):
         raise ProfilerUnavailable(f"{TOOL}: {shown}", remedy=INSTALL)
     raise MeasurementInvalid(f"{TOOL}: no trace was written (status {status}): {shown}", remedy="try again")

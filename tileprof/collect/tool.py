@@ -86,6 +86,22 @@ def identified(tool: str, path: str | None, parse_version: Callable[[str], str],
     return replace(found, version=version)
 
 
+def no_older_than(found: Availability, oldest: tuple[int, int], lacks: str, remedy: str) -> Availability:
+    """``found``, or why it is of no use: its release is older than ``oldest``, and ``lacks`` says what those cannot do."""
+    parts = tuple(int(part) for part in re.findall(r"\d+", found.version)[:2])
+    if not found.usable or parts >= oldest:
+        return found
+    return found.denied(f"version {found.version} is too old: {lacks}", remedy)
+
+
+_OPTION = r"(?:unrecogni[sz]ed|unknown|invalid) (?:option|argument|command.line option)"
+
+
+def refused_option(messages: Sequence[str]) -> str | None:
+    """The message with which a tool refuses an option that its release does not have; None where there is none."""
+    return next((message for message in messages if re.search(_OPTION, message, re.IGNORECASE)), None)
+
+
 def with_nvidia_driver(found: Availability, root: Path = Path("/")) -> Availability:
     """``found``, or why it is of no use: there is no NVIDIA driver below ``root``."""
     if (root / "proc/driver/nvidia/version").exists() or any(root.glob("dev/nvidia[0-9]*")):

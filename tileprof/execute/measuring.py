@@ -69,4 +69,6 @@ def run_ncu(
     if status is None:
         return None
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if status and not text:  # it refused its command line before it had a log
+        text = output.read_text(encoding="utf-8", errors="replace")
     return report, ncu.check_log(text, status, symbol=symbol or "")

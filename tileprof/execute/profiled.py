@@ -153,7 +153,7 @@ class NcuPhase:
         """Give each case its launch: they stand in the report in the order in which they were made."""
         launches = report.kernels
         if len(cases) == 1:
-            _add(cases[0], report)
+            _add(cases[0], self._first(cases[0], report))
             return
         symbols, expected = [one.symbol for one in launches], [case.symbol for case in cases]
         if symbols != expected:
@@ -165,6 +165,17 @@ class NcuPhase:
                 _add(case, NcuReport(report.version, (numbered(launch),)))
             except TileprofError as error:
                 case.builder.note(f"no counters: {error}")
+
+    @staticmethod
+    def _first(case: Waiting, report: NcuReport) -> NcuReport:
+        """The report with the first of the kernel's launches alone, where one was meant and more were recorded."""
+        own = report.of_symbol(case.symbol)
+        if len(own) < 2:
+            return report
+        case.builder.note(
+            f"{ncu.TOOL} recorded {len(own):,} launches of {case.symbol} where one was meant: the first is used"
+        )
+        return NcuReport(report.version, (numbered(own[0]),), report.truncated)
 
     def _log(self, cases: Sequence[Waiting], report: str, process_s: float, wall_s: float) -> None:
         """Keep how long this took."""

@@ -74,6 +74,17 @@ def test_not_installed(tmp_path: Path) -> None:
         answer.require()
 
 
+@pytest.mark.parametrize(("version", "usable"), [("2019.5.1", False), ("2022.2.1", False), ("2022.3.0", True)])
+def test_too_old(tmp_path: Path, version: str, usable: bool) -> None:
+    answer = ncu.available(fake_machine(tmp_path, version=version), tmp_path)
+    assert answer.usable is usable
+    if not usable:
+        assert answer.why == f"version {version} is too old: reports of releases before 2022.3 are not known"
+        assert "install Nsight Compute 2022.3 or later" in answer.remedy
+        with pytest.raises(ProfilerUnavailable, match="too old"):
+            answer.require()
+
+
 def test_no_driver(tmp_path: Path) -> None:
     answer = ncu.available(fake_machine(tmp_path, driver=False), tmp_path)
     assert not answer.usable
@@ -145,6 +156,11 @@ def test_no_kernel_recorded_is_an_error_although_the_status_is_0() -> None:
             "dcgmi",
         ),
         ("==ERROR== The application returned an error code (1).", CaseFailed, "without the profiler"),
+        (
+            "==ERROR== unrecognised option '--replay-mode'",
+            ProfilerUnavailable,
+            "does not know an option.*\n.*2022.3 or later",
+        ),
         ("==ERROR== Failed to find metric foo__bar.sum", ProfilerUnavailable, "query-metrics"),
         ("==ERROR== An error of tomorrow", MeasurementInvalid, "An error of tomorrow"),
     ],

@@ -256,6 +256,26 @@ def test_cases_share_a_process_and_get_their_own_launch(together: Together, tmp_
     assert line["symbol"] == "regex:^(k0_kernel|k1_kernel|k2_kernel)$"
 
 
+def test_ten_thousand_launches_where_one_was_meant(together: Together) -> None:
+    """A tool that passes over its limit: cases of one process are told apart alone, and the first launch is the case's."""
+    together.order = lambda numbers: [number for number in numbers for _ in range(10_000)]
+    start = time.monotonic()
+    builders = together.profile("pass")
+    assert time.monotonic() - start < 20
+    assert together.runs == [[0, 1, 2], [0], [1], [2]]
+    assert [values(builder) for builder in builders] == [[100.0], [101.0], [102.0]]
+    for number, builder in enumerate(builders):
+        told = f"ncu recorded 10,000 launches of k{number}_kernel where one was meant: the first is used"
+        assert (builder.failed, builder.notes) == (False, [told])
+
+
+def test_a_tool_that_does_not_know_an_option_is_too_old(profile: Any) -> None:
+    builder = profile("echo \"==ERROR== unrecognised option '--replay-mode'\"; exit 1")  # before it has a log
+    assert not builder.failed
+    assert builder.notes[0].startswith("no counters: ncu: this release does not know an option: unrecognised option")
+    assert "install Nsight Compute 2022.3 or later" in builder.notes[0]
+
+
 @pytest.mark.parametrize(
     ("behaviour", "note"),
     [

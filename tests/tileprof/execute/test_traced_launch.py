@@ -93,6 +93,15 @@ def test_a_program_that_hangs_with_ranges_is_traced_without(traced: Any, tmp_pat
     assert outcome.builder.notes == ["nsys did not end within 1 s: traced again without NVTX ranges"]
 
 
+def test_ten_thousand_kernels_where_a_few_were_meant(traced: Any, tmp_path: Path) -> None:
+    others = [("other", 7), ("k_kernel", 1000)] * 5_000
+    export(tmp_path / "many.sqlite", [*[("k_kernel", 90_000)] * WARM_LAUNCHES, *others])
+    outcome = traced(f'cp {tmp_path}/many.sqlite "$report.sqlite"; : > "$report.nsys-rep"')
+    (metric,) = outcome.builder.metrics
+    assert metric.value == 1000.0
+    assert "median of 5000 launches" in metric.provenance.detail
+
+
 @pytest.mark.parametrize(
     ("behaviour", "status", "words"),
     [
@@ -100,6 +109,11 @@ def test_a_program_that_hangs_with_ranges_is_traced_without(traced: Any, tmp_pat
         ("exit 0", "invalid_measurement", "no trace was written (status 0)"),
         ('cp NONE.sqlite "$report.sqlite"', "invalid_measurement", "recorded no launch of kernel k_kernel"),
         ("echo 'error while loading shared libraries: libdw.so.1' >&2; exit 127", None, "no trace: nsys"),
+        (
+            "echo \"unrecognised option '--cuda-graph-trace'\"; exit 1",
+            None,
+            "option '--cuda-graph-trace'\n  help: install a newer",
+        ),
         ('echo text > "$report.sqlite"', None, "no trace"),
         ("sleep 100", None, "no trace: nsys did not end within 1 s"),
     ],
