@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -31,25 +32,29 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "workloads" / "k
 
 from h200_diagnosis_pairs import FLOOR, PAIRS, Pair, Step, steps  # noqa: E402
 
+PAIR = {pair.name: pair for pair in PAIRS}
 TARGET = "cuda:sm_90a"
 ROUNDS, WARMUP, FLUSH_BYTES = 60, 5, 256 << 20
+PARTS = 2
+"""Reports: each must stay small enough to be carried about."""
 TOLERANCE = 3e-3
 """Largest ||result - reference|| / ||reference||: results in float16, and tf32."""
 
 
-def compile_all(out: Path) -> int:
-    """Bundles of all kernels, their order, and a run without measurements."""
+def compile_all(out: Path, only: str) -> int:
+    """Bundles of the kernels of pairs whose names match, the names, and a run without measurements."""
     from tileprof.store.writer import RunStore
 
     out.mkdir(parents=True, exist_ok=True)
+    chosen = [pair.name for pair in PAIRS if re.fullmatch(only, pair.name)]
     cases = []
-    for number, (name, step) in enumerate(steps().items()):
+    for number, (name, step) in enumerate(steps(chosen).items()):
         start = time.perf_counter()
         case, kernel = compiled(step)
         kernel.save(out / f"{number}.tlk")
         cases.append(case)
         print(f"{number} {name}: {time.perf_counter() - start:.1f} s", flush=True)
-    (out / "order.json").write_text(json.dumps(list(steps())))
+    (out / "order.json").write_text(json.dumps(chosen))
     (out / "run.sqlite").unlink(missing_ok=True)
     with RunStore.create(out / "run.sqlite") as store:
         store.write_header(header([]))
@@ -66,8 +71,8 @@ def compiled(step: Step) -> tuple[Any, Any]:
     from tileprof.store.records import CaseResult
 
     module, factory = step.factory.split(".")
-    function = getattr(importlib.import_module(module), factory).for_target(TARGET)
-    kernel = function(**step.shape, **step.values)
+    function = getattr(importlib.import_module(module), factory).prim_func(**step.shape, **step.values)
+    kernel = tilelang.compile(function, TARGET, options={"hopper": False} if step.ampere else {})
     clean = Paths(ROOT / "workloads").clean
     if step.simulate:
         case = tilelang.profile(kernel).run.cases[0]
@@ -106,6 +111,13 @@ def _silu_gated(t: dict[str, Any]) -> Any:
     return torch.nn.functional.silu(t["A"].float() @ t["W"].float()) * (t["A"].float() @ t["V"].float())
 
 
+def _attention(t: dict[str, Any]) -> Any:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    q, k, v = (t[name].float().transpose(1, 2) for name in "QKV")
+    return scaled_dot_product_attention(q, k, v).transpose(1, 2)
+
+
 def _smoothed(t: dict[str, Any]) -> Any:
     taps = len(t["W"])
     height = len(t["X"]) - taps
@@ -117,6 +129,7 @@ REFERENCES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "transposed": lambda t: t["A"].t(),
     "gated": _silu_gated,
     "softmax": lambda t: t["A"].float().softmax(1),
+    "attention": _attention,
     "scale_add_relu": lambda t: (0.5 * t["A"].float() + t["B"].float()).relu(),
     "smoothed": _smoothed,
 }
@@ -160,10 +173,11 @@ def run(bundles: Path, out: Path) -> int:
 
     out.mkdir(parents=True, exist_ok=True)
     torch.backends.cuda.matmul.allow_tf32 = False
-    order = json.loads((bundles / "order.json").read_text())
+    chosen = json.loads((bundles / "order.json").read_text())
+    order = list(steps(chosen))
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     wrong, rows = 0, []
-    for pair in PAIRS:
+    for pair in (pair for pair in PAIRS if pair.name in chosen):
         torch.manual_seed(0)
         masters: dict[Any, Any] = {}
         sides = {name: Side(bundles, order, getattr(pair, name), masters) for name in ("before", "after")}
@@ -222,42 +236,49 @@ def recorded(bundles: Path, out: Path) -> bool:
     if path is None:
         print("ncu not found")
         return False
-    report, log = out / "kernels.ncu-rep", out / "ncu.log"
-    child = [sys.executable, __file__, "launch", str(bundles)]
-    command = ncu.command(path, child, symbol="regex:_kernel$", report=report, log=log, major=9, launch_count=1000)
-    start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    print(f"ncu rc {done.returncode}, {time.perf_counter() - start:.0f} s; {done.stderr[-600:]}", flush=True)
-    return done.returncode == 0 and report.exists()
+    complete = True
+    for part in range(PARTS):
+        report, log = out / f"kernels{part}.ncu-rep", out / f"ncu{part}.log"
+        child = [sys.executable, __file__, "launch", str(bundles), str(part)]
+        command = ncu.command(path, child, symbol="regex:_kernel$", report=report, log=log, major=9, launch_count=1000)
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        print(f"ncu rc {done.returncode}, {time.perf_counter() - start:.0f} s; {done.stderr[-600:]}", flush=True)
+        complete &= done.returncode == 0 and report.exists()
+    return complete
 
 
-def launch(bundles: Path) -> int:
-    """The child under the profiler: every kernel once, in order."""
+def launch(bundles: Path, part: Path) -> int:
+    """The child under the profiler: its share of the kernels, once each, in order."""
     import torch
 
-    order = json.loads((bundles / "order.json").read_text())
-    for step in steps().values():
+    found = steps(json.loads((bundles / "order.json").read_text()))
+    order = list(found)
+    for step in list(found.values())[int(str(part)) :: PARTS]:
         Side(bundles, order, (step,), {})()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
     return 0
 
 
-def join_all(bundles: Path, out: Path, store: Path, result: Path, ceilings: Path | None) -> int:
-    """The measured run, and the times with medians as JSON; prints the table."""
+def join_all(bundles: Path, out: Path, store: Path, result: Path, ceilings: Path | None, append: bool) -> int:
+    """The measured run, and the times as JSON, or more of both; prints the table."""
     from tileprof.analyse.join import join
     from tileprof.collect.ceilings import ceilings as known_ceilings
     from tileprof.collect.ncu_file import read
     from tileprof.collect.timer import timing_metrics
     from tileprof.store.reader import read_run
-    from tileprof.store.records import Ceiling, Provenance, Timing
+    from tileprof.store.records import Timing
     from tileprof.store.writer import RunStore
 
     facts = json.loads((out / "times.json").read_text())
     samples = times_of_cases(facts)
-    profiles = read(out / "kernels.ncu-rep").kernels
+    before = read_run(bundles / "run.sqlite").cases
+    profiles: list[Any] = [None] * len(before)
+    for part in range(PARTS):
+        profiles[part::PARTS] = read(out / f"kernels{part}.ncu-rep").kernels
     cases = []
-    for number, (case, profile) in enumerate(zip(read_run(bundles / "run.sqlite").cases, profiles, strict=True)):
+    for number, (case, profile) in enumerate(zip(before, profiles, strict=True)):
         kernel, listing = (member(bundles / f"{number}.tlk", name) for name in ("kernel.json", "listing.json"))
         if kernel["symbol"] != profile.symbol:
             raise SystemExit(f"launch {number} is of {profile.symbol}, not of {kernel['symbol']}")
@@ -267,13 +288,22 @@ def join_all(bundles: Path, out: Path, store: Path, result: Path, ceilings: Path
             timing = Timing(tuple(1e3 * value for value in samples[case.id]), "events", WARMUP, True)
         metrics = (*case.metrics, *joined.metrics, *(timing_metrics(timing) if timing else ()))
         notes = (*case.notes, *joined.notes)
-        cases.append(replace(case, status="ok", reason="", metrics=metrics, timing=timing, notes=notes))
+        told = any(case.id == pair.before[0].case for pair in PAIRS) or "HGMMA" in case.assembly
+        assembly = case.assembly if told else ""  # rules ask for it; what has no findings to read needs none
+        cases.append(
+            replace(case, status="ok", reason="", metrics=metrics, timing=timing, notes=notes, assembly=assembly)
+        )
     limits = list(known_ceilings(TARGET, facts["device"]))
     if ceilings is not None:
-        machine = json.loads(ceilings.read_text())["machines"][f"{facts['device']} (sm_90a)"]
-        measured = [Ceiling(**{**row, "provenance": Provenance(**row["provenance"])}) for row in machine["ceilings"]]
-        have = {(row.quantity, row.unit_class) for row in measured}
-        limits = measured + [row for row in limits if (row.quantity, row.unit_class) not in have]
+        limits = [replace(ceiling, target=TARGET) for ceiling in read_run(ceilings).ceilings]
+    if append:
+        kept = read_run(store, None)
+        new = {case.id for case in cases}
+        cases = [case for case in kept.cases if case.id not in new] + cases
+        earlier = json.loads(result.read_text())
+        facts["pairs"] = [
+            row for row in earlier["pairs"] if row["pair"] not in {r["pair"] for r in facts["pairs"]}
+        ] + facts["pairs"]
     store.parent.mkdir(parents=True, exist_ok=True)
     store.unlink(missing_ok=True)
     with RunStore.create(store) as written:
@@ -288,8 +318,8 @@ def join_all(bundles: Path, out: Path, store: Path, result: Path, ceilings: Path
 def times_of_cases(facts: dict[str, Any]) -> dict[str, list[float]]:
     """Microseconds of every kernel that was timed by itself."""
     found: dict[str, list[float]] = {FLOOR.case: facts["pairs"][0]["times_us"]["floor"]}
-    for pair, row in zip(PAIRS, facts["pairs"], strict=True):
-        times = row["times_us"]
+    for row in facts["pairs"]:
+        pair, times = PAIR[row["pair"]], row["times_us"]
         for name, parts in (("before", pair.before), ("after", pair.after)):
             if len(parts) == 1:
                 found.setdefault(parts[0].case, times[name])
@@ -314,7 +344,7 @@ def outcome(pair: Pair, run: Any, row: dict[str, Any]) -> dict[str, Any]:
     from tileprof.analyse.diagnosis import diagnose_case
 
     case = next(case for case in run.cases if case.id == pair.before[0].case)
-    found = [finding for finding in diagnose_case(case, run.ceilings) if finding.rule == pair.rule]
+    found = [finding for finding in diagnose_case(case, run.ceilings) if finding.rule in (pair.rule, pair.also)]
     gains = [finding.gain for finding in found if finding.gain is not None]
     medians = {name: statistics.median(values) for name, values in row["times_us"].items()}
     real = 1 - medians["after"] / medians["before"]
@@ -322,8 +352,22 @@ def outcome(pair: Pair, run: Any, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "pair": pair.name, "rule": pair.rule, "change": pair.change, "kernel": pair.before[0].factory, "fires": bool(found),
         "promised": promised, "real": real, "before_us": medians["before"], "after_us": medians["after"],
-        "confidence": found[0].confidence if found else None,
+        "confidence": found[0].confidence if found else None, "advised": pair.advised,
     }  # fmt: skip
+
+
+def percent(part: float) -> str:
+    """A share in words."""
+    return f"{round(100 * part)} %"
+
+
+def promise(one: dict[str, Any]) -> str:
+    """A promised gain in words; of a change that the finding does not name, that it does not."""
+    if not one["fires"]:
+        return "silent"
+    if not one["advised"]:
+        return "not advised"
+    return "nothing" if one["promised"] is None else percent(one["promised"])
 
 
 def table(store: Path, result: Path) -> int:
@@ -331,15 +375,17 @@ def table(store: Path, result: Path) -> int:
     from tileprof.store.reader import read_run
 
     run, facts = read_run(store), json.loads(result.read_text())
-    print("| rule | kernel | change | time, µs | promised | real | difference |\n|---|---|---|---|---|---|---|")
-    for pair, row in zip(PAIRS, facts["pairs"], strict=True):
+    print("| rule | pair, kernel | change | µs | promised | real | points | |\n|---|---|---|---|---|---|---|---|")
+    for row in facts["pairs"]:
+        pair = PAIR[row["pair"]]
         one = outcome(pair, run, row)
-        promised = "silent" if not one["fires"] else "nothing" if one["promised"] is None else f"{one['promised']:.0%}"
-        difference = "" if one["promised"] is None else f"{100 * (one['promised'] - one['real']):+.0f}"
-        sure = f" ({one['confidence']})" if one["confidence"] else ""
+        known = pair.advised and one["promised"] is not None
+        points = f"{round(100 * (one['promised'] - one['real'])):+d}" if known else ""
+        times = f"{one['before_us']:.1f} → {one['after_us']:.1f}"
+        sure = (one["confidence"] or "") if pair.advised else ""
         print(
-            f"| {pair.rule} | {pair.name}: {one['kernel']} | {pair.change} | {one['before_us']:.1f} → {one['after_us']:.1f} | "
-            f"{promised}{sure} | {one['real']:.0%} | {difference} |"
+            f"| {pair.rule} | `{pair.name}`, {one['kernel'].split('.')[1]} | {pair.change} | {times} | {promise(one)} | "
+            f"{percent(one['real'])} | {points} | {sure} |"
         )
     return 0
 
@@ -349,11 +395,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("compile", "run", "launch", "join", "table"))
     parser.add_argument("places", nargs="+", type=Path)
-    parser.add_argument("--ceilings", type=Path, help="join: what tileprof calibrate kept")
+    parser.add_argument("--only", default=".*", metavar="RE", help="compile: pairs whose names match")
+    parser.add_argument("--append", action="store_true", help="join: to what STORE and RESULT.json have")
+    parser.add_argument("--ceilings", type=Path, metavar="STORE", help="join: a run that has measured ones")
     chosen = parser.parse_args()
     if chosen.verb == "join":
-        return join_all(*chosen.places, chosen.ceilings)
-    return {"compile": compile_all, "run": run, "launch": launch, "table": table}[chosen.verb](*chosen.places)
+        return join_all(*chosen.places, chosen.ceilings, chosen.append)
+    if chosen.verb == "compile":
+        return compile_all(*chosen.places, chosen.only)
+    return {"run": run, "launch": launch, "table": table}[chosen.verb](*chosen.places)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,8 @@ class Device:
     (products of float16 accumulated in float32), ``vector.float32``, ...  ``clock_hz`` is the highest clock;
     ``clock_hz_by_rate`` holds rates that the vendor states at another one.  ``shared_bytes_per_clock_per_unit`` is the
     shared memory bandwidth.  ``cache_bytes`` is the cache between the units and memory, all levels that they share together
-    (None where nothing here needs it).
+    (None where nothing here needs it).  ``launch_ns`` is the time between two events around a kernel that does next to nothing,
+    measured; None where nobody did.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Device:
     source: str
     clock_hz_by_rate: Mapping[str, int] = field(default_factory=dict, hash=False)
     cache_bytes: int | None = None
+    launch_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

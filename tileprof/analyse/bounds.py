@@ -69,6 +69,26 @@ class Facts:
         saved = min(less_ns / use, max(0.0, self.time_ns - floor))
         return max(0.0, min(1.0, saved / self.time_ns))
 
+    @property
+    def launch_ns(self) -> float:
+        """What a launch takes that does next to nothing, 0 where nobody measured it on this device."""
+        return float(getattr(self.device, "launch_ns", None) or 0.0)
+
+    @property
+    def floor_ns(self) -> float:
+        """Below this no change of this kernel's schedule gets: its largest bound, and a launch."""
+        return max(self.bound or 0.0, self.launch_ns)
+
+    def gain_at(self, after_ns: float) -> float | None:
+        """Share of the time that is saved if the kernel then takes ``after_ns``, at least a launch; None without a time.
+
+        A prediction of the time has no launch in it, which is added.
+        """
+        if not self.time_ns or self.time_ns <= 0:
+            return None
+        before = self.time_ns if self.measured else self.time_ns + self.launch_ns
+        return max(0.0, 1 - max(after_ns, self.launch_ns) / before)
+
     def figure(self, metric: str) -> Figure | None:
         """A figure of the whole kernel, from where it is most trusted."""
         found = self.figures.best_of_case(metric)
@@ -86,6 +106,22 @@ class Facts:
             return None
         found = [self.figures.of_case(f"stall.{reason}", "measured") for reason in reasons]
         return sum(figure.value for figure in found if figure is not None) / whole.value
+
+    def waits_of(self, operation: int, *reasons: str) -> float | None:
+        """Warp samples of one operation that waited for these reasons, as a share of all samples; None without samples."""
+        whole = self.figures.of_case("stall.samples", "measured")
+        if whole is None or whole.value <= 0:
+            return None
+        found = [self.figures.of_operation(f"stall.{reason}", "measured", operation) for reason in reasons]
+        return sum(figure.value for figure in found if figure is not None) / whole.value
+
+    def in_loop(self, operation: int | None) -> bool:
+        """Whether the operation is, or stands in, a loop of the kernel."""
+        known = {record["id"]: record for record in self.case.operations}
+        record = known.get(operation)
+        while record is not None and record["kind"] != "loop":
+            record = known.get(record.get("parent"))
+        return record is not None
 
     def parameter(self, name: str) -> Any:
         """A tile parameter, argument or extent of the case by name, or None."""

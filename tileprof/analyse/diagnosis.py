@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tileprof.analyse import agreement, rules_execution, rules_memory
+from tileprof.analyse import agreement, rules_execution, rules_latency, rules_memory
 from tileprof.analyse.bounds import Facts, facts_of
 from tileprof.analyse.findings import Finding, ranked
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
+
+LEAST_GAIN = 0.01
+"""Findings that are estimated to save less of a measured time are left out."""
 
 Rule = Callable[[Facts], Iterator[Finding]]
 
@@ -20,13 +23,13 @@ RULES: dict[str, Rule] = {
     "uncoalesced": rules_memory.uncoalesced,
     "spills": rules_memory.spills,
     "memory-bound": rules_memory.memory_bound,
-    "low-occupancy": rules_execution.low_occupancy,
+    "low-occupancy": rules_latency.low_occupancy,
     "few-blocks": rules_execution.few_blocks,
-    "exposed-latency": rules_execution.exposed_latency,
+    "exposed-latency": rules_latency.exposed_latency,
     "matrix-unused": rules_execution.matrix_unused,
     "conversions": rules_execution.conversions,
-    "pipeline-shallow": rules_execution.pipeline_depth,
-    "pipeline-deep": rules_execution.pipeline_depth,
+    "pipeline-shallow": rules_latency.pipeline_depth,
+    "pipeline-deep": rules_latency.pipeline_depth,
     "disagreement": agreement.disagreements,
 }
 """Rule by the name that its findings carry."""
@@ -66,4 +69,5 @@ def diagnose_case(case: CaseResult, ceilings: tuple[Ceiling, ...]) -> list[Findi
     facts = facts_of(case, ceilings)
     if facts.target is None:
         return []
-    return ranked(found for rule in dict.fromkeys(RULES.values()) for found in rule(facts))
+    found = [finding for rule in dict.fromkeys(RULES.values()) for finding in rule(facts)]
+    return ranked(f for f in found if f.gain is None or f.predicted or f.gain >= LEAST_GAIN)

@@ -1,11 +1,11 @@
-"""Rules on execution: occupancy, tail, exposed latency, matrix units, conversions, depth of the pipeline.
+"""Rules on execution: blocks that leave units idle, matrix units, conversions.
 
-``docs/diagnosis.md`` documents each.
+``docs/diagnosis.md`` documents each, and holds what it promised beside what its advice brought on an H200.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,68 +14,25 @@ from tileprof.analyse.figures import static_instructions
 from tileprof.analyse.findings import LIKELY, PERHAPS, SURE, Finding, finding
 from tileprof.analyse.units import amount, share
 
-LOW_OCCUPANCY = 0.25
-LATENCY = ("long_scoreboard", "lg_throttle")
-BUSY = 0.6
-"""Share of the time that one part accounts for, from which it is the limit and latency is not."""
-
-EXPOSED = 0.3
-"""Share of the warp samples that wait for global memory, from which its latency is exposed."""
-
 IDLE_UNITS = 0.8
 """Share of the units with work, below which the grid does not fill the machine."""
 
+REGAINED = 0.5
+"""Share of what stands idle in a last wave that comes back: other tiles, and parts that are added up, cost something themselves
+(0.4 and 0.6 on an H200)."""
+
 WORTHWHILE = 1.5
 """Rate of matrix units over that of vectors, from which they are worth the change."""
+
+MATRIX_SHARE = 0.5
+"""Share of the rate of the matrix units that a product reaches once it uses them: 0.4 and 0.97 in two measurements on an H200."""
+
+LEAST_GAIN = 0.01
 
 CONVERTING = 0.25
 """Share of an operation's static instructions, from which conversions dominate it."""
 
 _MATRIX_TYPES = {"float32": ("matrix.tf32",), "float16": ("matrix.float16",), "bfloat16": ("matrix.bfloat16",)}
-_STAGES = re.compile(r"num_stages\s*=\s*(\d+)")
-
-
-def low_occupancy(facts: Facts) -> Iterator[Finding]:
-    """Too few warps on a unit to hide latency, where latency is what is waited for."""
-    occupancy, blocks = facts.metadata.get("occupancy"), facts.metadata.get("max_blocks_per_unit")
-    if occupancy is None or not blocks or occupancy >= LOW_OCCUPANCY or _busy(facts):
-        return
-    if "HGMMA" in facts.case.assembly or "UTMALDG" in facts.case.assembly:
-        return  # asynchronous units keep a few warps busy
-    waiting = facts.stall_share(*LATENCY, "short_scoreboard", "barrier")
-    if waiting is not None and waiting < EXPOSED:
-        return
-    limiters = tuple(facts.metadata.get("occupancy_limiters") or ())
-    evidence = [f"{share(occupancy)} of the warps a unit can hold, {blocks} blocks a unit (derived)"]
-    if limiters:
-        evidence.append("limited by " + " and ".join({"shared": "shared memory"}.get(name, name) for name in limiters))
-    if waiting is not None:
-        evidence.append(f"{share(waiting)} of warp samples wait for memory or a barrier (measured)")
-    gain = None if waiting is None else waiting / (blocks + 1)
-    basis = "one more block a unit hides its part of the waiting"
-    advice = " ".join(_more_blocks(facts, limiters, int(blocks))) or "smaller blocks, so that more of them fit"
-    confidence = LIKELY if waiting is not None else PERHAPS
-    yield finding(facts, "low-occupancy", "Low occupancy", evidence, advice, confidence, gain, basis)
-
-
-def _more_blocks(facts: Facts, limiters: tuple[str, ...], blocks: int) -> Iterator[str]:
-    """What one more block a unit needs, for each limiter, by the target's sizes."""
-    threads = facts.metadata.get("threads_per_block") or 1
-    registers, shared = facts.target.registers, facts.target.shared
-    if "registers" in limiters and registers.per_unit and registers.granule:
-        fitting = registers.per_unit // (threads * (blocks + 1))
-        step = max(1, registers.granule // facts.target.warp_size)
-        have = facts.metadata.get("registers_per_thread")
-        yield f"One more block needs at most {fitting // step * step} registers a thread, it has {have}: a smaller tile a thread."
-    if "shared" in limiters and shared.unit_bytes:
-        fitting = shared.unit_bytes // (blocks + 1) - shared.reserved_per_block
-        have = (facts.metadata.get("shared_bytes_static") or 0) + (facts.metadata.get("shared_bytes_dynamic") or 0)
-        yield (
-            f"One more block needs at most {fitting:,} bytes of shared memory a block, it has {have:,}: "
-            "a smaller tile or fewer stages."
-        )
-    if "warps" in limiters or "blocks" in limiters:
-        yield "The block size is the limit: blocks of another number of threads fill a unit better."
 
 
 def few_blocks(facts: Facts) -> Iterator[Finding]:
@@ -83,58 +40,58 @@ def few_blocks(facts: Facts) -> Iterator[Finding]:
     blocks = facts.value("launch.blocks")
     if facts.device is None or facts.use is None or blocks is None or facts.use >= IDLE_UNITS:
         return
-    units = facts.device.units
+    units, product = facts.device.units, any(o["kind"] == "gemm" for o in facts.case.operations)
     evidence = [
         f"{amount(blocks)} blocks on {units} units of {facts.device.name}: {share(facts.use)} of them have work on average"
     ]
     if blocks < units:
-        title, advice = (
+        title, basis, gain = (
             "Too few blocks",
-            "smaller tiles, or split the reduction (split-K) so that every unit has a block",
+            "the work of all blocks on all units, down to the next limit",
+            _spread(facts, product),
         )
+        advice = "smaller tiles, so that every unit has a block"
+        if product:
+            advice = (
+                "split the reduction along K (split-K), so that every unit has a block, and add the parts up in a second kernel or "
+                "by T.atomic_add; smaller tiles bring less, since each block still walks over all of K"
+            )
     else:
-        title, advice = (
-            "Nearly empty last wave",
-            "another tile size, or a persistent kernel whose blocks take tiles in turns",
-        )
-    gain = 1 - facts.use
-    if not _bound_by_units(facts):
-        gain *= 0.5
-    basis = "the units that stand idle" + ("" if _bound_by_units(facts) else ", by half: the limit is device memory")
-    confidence = SURE if facts.measured else LIKELY
+        title, gain = "Nearly empty last wave", REGAINED * (1 - facts.use)
+        basis = f"{share(REGAINED)} of the time of the units that stand idle, as measured on an H200"
+        advice = "another tile size, with which the blocks fill whole waves"
+        together = _together(facts, blocks / units)
+        if product and together is None:
+            advice = "share the steps along K of all tiles out evenly between the units (stream-K)"
+        if together is not None:
+            gain *= together
+            evidence.append(
+                f"all blocks run at once; where two share a unit, a part of it is busy for {share(together)} of the time"
+            )
+            basis += ", as far as blocks that share a unit slow each other down"
+    if gain is not None and gain < 0.01 and facts.measured:
+        return
+    confidence = SURE if facts.measured and title == "Too few blocks" else LIKELY
     yield finding(facts, "few-blocks", title, evidence, advice, confidence, gain, basis)
 
 
-def _bound_by_units(facts: Facts) -> bool:
-    return facts.bounds.get("dram", 0.0) <= facts.others("dram")
+def _spread(facts: Facts, product: bool) -> float | None:
+    """Gain where the work of too few blocks is spread over all units; a split product takes a second launch, which adds up."""
+    if facts.time_ns is None or facts.use is None:
+        return None
+    working = max(0.0, facts.time_ns - facts.launch_ns) if facts.measured else facts.time_ns
+    return facts.gain_at((2 if product else 1) * facts.launch_ns + max(facts.bound or 0.0, working * facts.use))
 
 
-def exposed_latency(facts: Facts) -> Iterator[Finding]:
-    """Warps wait for global memory while nothing is at its limit."""
-    waiting = facts.stall_share(*LATENCY)
-    if waiting is None or waiting < EXPOSED or _busy(facts):
-        return
-    worst, samples = None, 0.0
-    for operation in facts.figures.operations_with("stall.long_scoreboard", "measured"):
-        figure = facts.figures.of_operation("stall.long_scoreboard", "measured", operation)
-        if figure is not None and figure.value > samples:
-            worst, samples = operation, figure.value
-    evidence = [f"{share(waiting)} of warp samples wait for global memory (measured)"]
-    bound, time_ns = facts.bound, facts.time_ns
-    idle = 1.0
-    if bound is not None and time_ns:
-        idle = max(0.0, 1 - bound / time_ns)
-        evidence.append(f"no part of the machine is busy for more than {share(bound / time_ns)} of the time")
-    loads = (facts.metadata.get("instructions") or {}).get("total") or {}
-    if loads.get("async_copy"):
-        advice = "load earlier: one more stage, or more blocks a unit"
-    else:
-        advice = (
-            "copy ahead: T.Pipelined with num_stages of 2 or more around T.copy, or more independent loads a thread"
-        )
-    gain = waiting * idle
-    basis = "the share of waiting, times the share in which no part is at its limit"
-    yield finding(facts, "exposed-latency", "Exposed memory latency", evidence, advice, LIKELY, gain, basis, worst)
+def _together(facts: Facts, each: float) -> float | None:
+    """How busy a unit with the most blocks is, where all of them run at once; None where they run one after another.
+
+    Blocks that wait for latency share a unit at no cost, blocks that keep a part of it busy take turns.
+    """
+    resident = facts.metadata.get("max_blocks_per_unit") or 0
+    if resident < math.ceil(each) or not facts.time_ns or not facts.use or not facts.measured:
+        return None
+    return min(1.0, (facts.bound or 0.0) / (facts.time_ns * facts.use))
 
 
 def matrix_unused(facts: Facts) -> Iterator[Finding]:
@@ -163,20 +120,43 @@ def matrix_unused(facts: Facts) -> Iterator[Finding]:
         evidence.append(
             f"{names[0]} works {factor:.3g} times as fast as vector.{kind} on {facts.device.name} (datasheet)"
         )
-        if "compute" in facts.bounds:
-            gain = facts.saving("compute", facts.bounds["compute"] * (1 - 1 / factor))
+        if "compute" in facts.bounds and facts.time_ns:
+            # what is not the product stays; one that no T.gemm makes is written anew as a whole
+            own = None if gemm is None else facts.figures.of_operation("stall.samples", "measured", gemm["id"])
+            whole = facts.figures.of_case("stall.samples", "measured")
+            rest = 1 - own.value / whole.value if own is not None and whole is not None and whole.value > 0 else 0.0
+            product = facts.bounds["compute"] / factor / MATRIX_SHARE + _conflicts_ns(facts, gemm)
+            gain = facts.gain_at(max(rest * facts.time_ns + product, facts.bounds.get("dram", 0.0)))
     if gemm is None:
-        advice = "write the product as T.gemm of tiles in shared memory or fragments, which uses them"
+        advice = (
+            "write the product as T.gemm of tiles in shared memory, which uses them (with operands of float32 only as tf32: "
+            'precision="tf32")'
+        )
     elif kind == "float32":
         advice = (
-            "give T.gemm operands of a narrower type (float16, bfloat16): float32 products have matrix units only in "
-            "tf32, with 10 bits"
+            'T.gemm(..., precision="tf32"), which rounds operands to 10 bits of mantissa; or operands of a narrower type '
+            "(float16, bfloat16)"
         )
     else:
         advice = "let the tile be a multiple of the matrix instruction's shape, so that T.gemm uses it"
-    basis = "vector work replaced by matrix work, down to the next limit"
+    basis = f"the product at {share(MATRIX_SHARE)} of the rate of the matrix units, the rest of the kernel as it is"
     where = gemm["id"] if gemm is not None else None
     yield finding(facts, "matrix-unused", "Matrix units unused", evidence, advice, LIKELY, gain, basis, where)
+
+
+def _conflicts_ns(facts: Facts, gemm: dict[str, Any] | None) -> float:
+    """Time of the passes above the ideal in a product: matrix instructions read the same tiles, and leave them where they lie."""
+    if gemm is None:
+        return 0.0
+    kind = "measured" if facts.figures.of_operation("shared.transactions", "measured", gemm["id"]) else "simulated"
+    taken, ideal, whole = (
+        facts.figures.of_operation("shared.transactions", kind, gemm["id"]),
+        facts.figures.of_operation("shared.transactions_ideal", kind, gemm["id"]),
+        facts.figures.of_case("shared.transactions", kind),
+    )
+    if taken is None or ideal is None or whole is None or not whole.value:
+        return 0.0
+    return facts.bounds.get("shared", 0.0) * (taken.value - ideal.value) / whole.value
 
 
 def conversions(facts: Facts) -> Iterator[Finding]:
@@ -186,8 +166,8 @@ def conversions(facts: Facts) -> Iterator[Finding]:
     executed = facts.value("executed.instructions")
     for operation, classes in static_instructions(facts.case).items():
         whole, converting = sum(classes.values()), classes.get("convert", 0)
-        if operation is None or whole < 16 or converting < CONVERTING * whole:
-            continue
+        if operation is None or whole < 16 or converting < CONVERTING * whole or not facts.in_loop(operation):
+            continue  # outside of loops each element is converted once, as it must be
         own = facts.figures.of_operation("executed.instructions", "measured", operation) or facts.figures.of_operation(
             "executed.instructions", "simulated", operation
         )
@@ -203,102 +183,24 @@ def conversions(facts: Facts) -> Iterator[Finding]:
             limited = facts.bounds.get("issue")
             if limited is not None and facts.time_ns:
                 gain = facts.saving("issue", limited * part * converting / whole)
-        advice = "convert once: keep the tile in the type in which it is used, or convert vectors outside the loop"
-        basis = "the issue slots of the conversions"
+        wider = facts.gain_at(_loads_in_the_wider_type(facts, operation))
+        if wider is not None and wider < LEAST_GAIN:
+            continue
+        gain = gain if gain is None or wider is None else min(gain, wider)
+        advice = "convert once, outside of the loop: keep the tile, or the tensor, in the type in which it is used"
+        basis = "the issue slots of the conversions, down to the loads of the wider type"
         yield finding(facts, "conversions", "Conversions dominate", evidence, advice, PERHAPS, gain, basis, operation)
 
 
-def pipeline_depth(facts: Facts) -> Iterator[Finding]:
-    """A pipeline of one stage, which copies and computes in turns; or one so deep that its buffers cost occupancy."""
-    loop = next((o for o in facts.case.operations if o["kind"] == "loop" and "T.Pipelined" in _text(o)), None)
-    stages = stages_of(facts, loop)
-    if facts.device is None or loop is None or stages is None:
-        return
-    inside = [o for o in facts.case.operations if o["parent"] == loop["id"]]
-    if not any(o["kind"] == "copy" for o in inside) or not any(o["kind"] != "copy" for o in inside):
-        return
-    shared = (facts.metadata.get("shared_bytes_static") or 0) + (facts.metadata.get("shared_bytes_dynamic") or 0)
-    blocks = facts.metadata.get("max_blocks_per_unit") or 0
-    if stages < 2:
-        yield from _shallow(facts, loop, stages, shared)
-    elif stages >= 3 and "shared" in (facts.metadata.get("occupancy_limiters") or ()) and blocks <= 2:
-        fewer = range(stages - 1, 1, -1)
-        enough = next((s for s in fewer if _blocks_with(facts, shared * s // stages) > blocks), None)
-        if enough is None or _busy(facts):
-            return
-        fitting = _blocks_with(facts, shared * enough // stages)
-        waiting = facts.stall_share(*LATENCY, "barrier", "short_scoreboard")
-        evidence = [
-            f"{stages} stages take {shared:,} bytes of shared memory a block: {blocks} blocks a unit (static, derived)",
-            f"with {enough} stages {fitting} blocks fit",
-        ]
-        gain = None if waiting is None else waiting * (1 - blocks / fitting) * 0.5
-        basis = "half of the waiting that the further blocks would hide"
-        advice = f"num_stages={enough}: copies ahead beyond what latency needs only take room from other blocks"
-        yield finding(facts, "pipeline-deep", "Pipeline too deep", evidence, advice, PERHAPS, gain, basis, loop["id"])
-
-
-def _shallow(facts: Facts, loop: dict[str, Any], stages: int, shared: int) -> Iterator[Finding]:
-    limit = facts.target.shared.block_limit
-    if shared * 2 > limit:
-        return
-    fitting, blocks = _blocks_with(facts, shared * 2), facts.metadata.get("max_blocks_per_unit") or 0
-    evidence = [
-        f"num_stages={stages}: each step copies, waits and then computes",
-        f"two stages take {shared * 2:,} bytes of shared memory a block, {limit:,} are allowed",
-        f"{fitting} blocks a unit would fit, {blocks} do now (derived)",
-    ]
-    waiting = facts.stall_share(*LATENCY, "barrier")
-    gain = None
-    if waiting is not None:
-        evidence.append(f"{share(waiting)} of warp samples wait for global memory or at a barrier (measured)")
-        gain = waiting / 2
-    elif facts.bounds:
-        copying, computing = facts.bounds.get("dram", 0.0), facts.others("dram")
-        if copying + computing > 0:
-            gain = min(copying, computing) / (copying + computing)
-    basis = "half of the waiting" if waiting is not None else "copying and computing overlapped instead of in turns"
-    confidence = LIKELY if waiting is not None else PERHAPS
-    yield finding(
-        facts,
-        "pipeline-shallow",
-        "Pipeline too shallow",
-        evidence,
-        "num_stages=2 or more",
-        confidence,
-        gain,
-        basis,
-        loop["id"],
+def _loads_in_the_wider_type(facts: Facts, operation: int) -> float:
+    """The bound of shared memory, or else of the first cache, once what the operation loads has twice the bytes, ns."""
+    shared = facts.figures.of_operation("shared.transactions", "measured", operation) or facts.figures.of_operation(
+        "shared.transactions", "simulated", operation
     )
-
-
-def stages_of(facts: Facts, loop: dict[str, Any] | None) -> int | None:
-    """Stages of the pipelined loop: a parameter of that name, or the number in the loop's own line."""
-    given = facts.parameter("num_stages")
-    if isinstance(given, int):
-        return given
-    found = _STAGES.search(_text(loop)) if loop is not None else None
-    return int(found[1]) if found else None
-
-
-def _text(operation: dict[str, Any]) -> str:
-    return f"{operation.get('label', '')} {(operation.get('location') or {}).get('text', '')}"
-
-
-def _blocks_with(facts: Facts, shared: int) -> int:
-    """Blocks that fit on a unit with so much shared memory a block."""
-    import tilelang_min as tilelang
-
-    found = tilelang.targets.occupancy(
-        facts.target,
-        threads=int(facts.metadata.get("threads_per_block") or 1),
-        registers_per_thread=facts.metadata.get("registers_per_thread"),
-        shared_bytes=shared,
+    metric, part = (
+        ("shared.transactions", "shared") if shared is not None and shared.value else ("global.sectors", "l1")
     )
-    return int(found.max_blocks_per_unit or 0)
-
-
-def _busy(facts: Facts) -> bool:
-    """Whether some part is at its limit for most of the measured time, so that latency is hidden well enough."""
-    bound = facts.bound
-    return facts.measured and bound is not None and facts.time_ns is not None and bound >= BUSY * facts.time_ns
+    kind = "measured" if facts.figures.of_operation(metric, "measured", operation) else "simulated"
+    own, whole = facts.figures.of_operation(metric, kind, operation), facts.figures.of_case(metric, kind)
+    bound = facts.bounds.get(part, 0.0)
+    return bound if own is None or whole is None or not whole.value else bound * (1 + own.value / whole.value)
