@@ -3,11 +3,11 @@
     python benchmarks/ncu_overhead.py [OUT] [--cases N] [--rounds 2] [--workers N] [--keep FOLDER]
 
 Needs an NVIDIA GPU, ncu, ncu-report and the compiler.  Method: a workload of N matrix products (types, sizes, layouts, tiles and
-stages of ``workloads/gemm.yaml``), each timed shortly and then profiled.  In turns, as many rounds as asked for:
+stages of ``workloads/gemm.yaml``), each timed shortly and then profiled.  In turns, the order reversed from round to round:
 
 * ``tileprof run`` with ncu.  Its profiled phase is what the run itself keeps in ``raw/ncu-phases.json``: from the start of each ncu
-  process until its report is read and joined with the tile operations.  Kernels come from the compiler's cache, which a first run
-  filled; compiling, simulating and timing are not in the phase, on either side.
+  process until its report is read and joined with the tile operations.  Compiling, simulating and timing are over when the phase
+  begins: N is at most the number of cases that share a process.
 * bare ncu: one process with the same options, sections and metrics around a minimal launcher (``--launch`` of this file, which
   knows NumPy and how to load a bundle) that makes one array of each shape and type, launches each of the same bundles as often, and
   records the last.
@@ -75,8 +75,8 @@ def workload(count: int, target: str) -> str:
     return WORKLOAD.format(target=target, kernels="".join(kernels))
 
 
-def run_tileprof(file: Path, out: Path, workers: int, *options: str) -> dict[str, Any]:
-    """One run; the seconds of its profiled phase from its own records (0 without a profiler), and of everything."""
+def run_tileprof(file: Path, out: Path, workers: int) -> dict[str, Any]:
+    """One run; the seconds of its profiled phase from its own records, and of everything."""
     command = [
         sys.executable,
         "-m",
@@ -88,7 +88,6 @@ def run_tileprof(file: Path, out: Path, workers: int, *options: str) -> dict[str
         "--force",
         "--executor",
         f"local:{workers}",
-        *options,
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     began = time.monotonic()
@@ -234,18 +233,22 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "ncu_overhead.yaml"
         file.write_text(workload(chosen.cases, chosen.target), encoding="utf-8")
-        first = run_tileprof(file, folder / "first", chosen.workers, "--profiler", "timer")
-        bundles = sorted(path.parent for path in (folder / "first" / "kernels").glob("*/kernel.json"))
-        rounds = []
+        rounds: list[dict[str, Any]] = []
+        bundles: list[Path] = []
         for number in range(chosen.rounds):
-            bare = run_bare(bundles, folder)
-            phase = run_tileprof(file, folder / "run", chosen.workers)
-            rounds.append({**phase, **bare, "ratio": round(phase["phase_s"] / bare["bare_s"], 3)})
+            row: dict[str, Any] = {}
+            for step in ("run", "bare") if number % 2 == 0 else ("bare", "run"):
+                if step == "run":
+                    row |= run_tileprof(file, folder / "run", chosen.workers)
+                    bundles = sorted(path.parent for path in (folder / "run" / "kernels").glob("*/kernel.json"))
+                else:
+                    row |= run_bare(bundles, folder)
+            rounds.append({**row, "ratio": round(row["phase_s"] / row["bare_s"], 3)})
             print(f"round {number + 1}: {rounds[-1]}", flush=True)
         counted = with_counters(folder / "run")
     ratio = statistics.median(row["ratio"] for row in rounds)
     bare_s = min(row["bare_s"] for row in rounds)
-    record = {**facts(), "cases_with_counters": counted, "filling_the_cache": first, "rounds": rounds, "ratio": ratio}
+    record = {**facts(), "cases_with_counters": counted, "rounds": rounds, "ratio": ratio}
     chosen.out.mkdir(parents=True, exist_ok=True)
     place = chosen.out / f"{record['date']}-ncu-overhead.json"
     place.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
