@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from tileprof.collect import ncu, ncu_probe, probe_kernel
 from tileprof.collect.ncu_probe import CounterRead, read_counter
 from tileprof.collect.tool import Availability
 from tileprof.errors import ProfilerUnavailable
-from tileprof.execute import runner
+from tileprof.execute import preflight, runner
+from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.runner import RunOptions, prepare
 from tileprof.plan.machine import Gpu, Machine
 
@@ -261,6 +264,24 @@ def test_doctor_tells_what_was_read(
 def test_doctor_without_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEPROF_NCU", str(tmp_path / "none"))
     assert doctor.counters("counters", tmp_path).state == MISSING
+
+
+def test_nothing_is_read_while_another_run_measures(
+    standing: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TILEPROF_NCU", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    standing.make(TABLE.replace("VALUE", "256"))
+    heard: list[str] = []
+    with held(first_device("nvidia"), threading.Event()):
+        tool, read = preflight.read_counter(heard.append, longest_s=0.3, root=standing.root)
+    assert (tool.usable, read) == (False, None)
+    assert tool.why.startswith("not tried: the GPU was held by process")
+    assert "another run measures on this GPU" in heard[0]
+    assert not (standing.root / "arguments").exists()
+    tool, read = preflight.read_counter(root=standing.root)
+    assert (tool.usable, read is not None) == (True, True)
 
 
 WORKLOAD = """\
