@@ -17,8 +17,10 @@ from build import compile_library
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
+from tilelang_min import profiler
+from tilelang_min.driver import target_names
 from tilelang_min.errors import LaunchError
-from tilelang_min.runtime import gpu, gpu_timing, hip, hip_launch, hip_library
+from tilelang_min.runtime import cuda, gpu, gpu_timing, hip, hip_launch, hip_library
 from tilelang_min.runtime.measuring import measure_gpu
 from tilelang_min.targets import kfd
 
@@ -430,3 +432,43 @@ def test_trouble_that_files_tell_of(tmp_path: Path) -> None:
         assert "renderD*" in (kfd.trouble(tmp_path) or ("",))[0]
         (tmp_path / "dev" / "kfd").chmod(0)
         assert "/dev/kfd" in (kfd.trouble(tmp_path) or ("",))[0]
+
+
+# --- what the machine's GPU decides ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def only_amd(device: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A machine whose only GPU is the stand-in."""
+    exists = os.path.exists
+    files = {"/dev/kfd": True, "/dev/nvidiactl": False, "/dev/nvidia0": False}
+    monkeypatch.setattr(os.path, "exists", lambda path: files.get(str(path), exists(path)))
+    monkeypatch.setattr(cuda, "available", lambda: (False, "no NVIDIA driver"))
+    target_names.gpu_architecture.cache_clear()
+    yield device
+    target_names.gpu_architecture.cache_clear()
+
+
+def test_auto_is_the_amd_gpu_that_is_there(only_amd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (tilelang.get_backend(), tilelang.get_target_arch()) == ("hip", "gfx942")
+    assert target_names.choose_target("hip").arch == "gfx942"
+    assert tilelang.device_info() == hip.device_info()
+    only_amd.forget()
+    target_names.gpu_architecture.cache_clear()
+    monkeypatch.setenv("FAKE_HIP_ARCHS", "gfx90a:sramecc+:xnack-")
+    assert target_names.choose_target("rocm").arch == "gfx90a"
+    only_amd.forget()
+    target_names.gpu_architecture.cache_clear()
+    monkeypatch.setenv("FAKE_HIP_ARCHS", "gfx1100")
+    assert tilelang.get_backend() == "cpu", "a GPU that the compiler has no target for"
+
+
+def test_any_work_is_timed_on_the_gpu_that_is_there(only_amd: Any) -> None:
+    with hip.buffer(1 << 20) as memory:
+        measured = profiler.measure(
+            lambda: hip.fill_zeros(memory.pointer, memory.nbytes, hip.current_stream()), warmup_ms=0.01, rep_ms=0.02
+        )
+    assert (measured.method, measured.flushed) == ("events", True)
+    assert measured.median_ms == pytest.approx(0.001), "what the stand-in says a memset takes"
+    with pytest.raises(LaunchError, match="graphs are timed on NVIDIA GPUs only"):
+        profiler.measure(lambda: None, method="graph")

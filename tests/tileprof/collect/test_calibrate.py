@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tilelang_min as tilelang
+from tilelang_min.runtime import hip_library
 from tileprof.cli.calibrate import COMMAND, gpu_target
 from tileprof.collect import calibrate, calibration_kernels
 from tileprof.errors import ProfileFormatError
@@ -160,3 +161,17 @@ def test_the_verb_on_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_architecture_of_a_gpu() -> None:
     assert (gpu_target("9.0"), gpu_target("8.0"), gpu_target("12.0")) == ("sm_90a", "sm_80", "sm_120a")
+
+
+def test_an_amd_gpu_is_measured_like_any(rocm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in of the HIP runtime, on which every launch takes 10 us: no AMD GPU was at hand."""
+    monkeypatch.setenv("ROCM_PATH", str(rocm))
+    for name in ("FAKE_HIP_KERNELS", "FAKE_HIP_ARCHS", "FAKE_HIP_FAIL", "HIP_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    hip_library.library.cache_clear()
+    probe = next(p for p in calibrate.probes("hip:gfx942", 304, 4 << 20) if p.name == "shared")
+    with pytest.warns(UserWarning, match="NumPy arrays are copied"):
+        ceiling = calibrate.measure(probe, "hip:gfx942")
+    assert (ceiling.quantity, ceiling.provenance.kind) == ("shared.bytes_per_s", "measured")
+    assert ceiling.value == pytest.approx(probe.work / 10e-6)
+    hip_library.library.cache_clear()
