@@ -17,7 +17,7 @@ from typing import Any
 
 from tilelang_min import targets
 from tileprof.analyse.foreign_work import work_of
-from tileprof.collect import ncu, ncu_foreign
+from tileprof.collect import ncu, ncu_foreign, rocprofv3
 from tileprof.collect.profile import ForeignProfile
 from tileprof.execute.child import ChildTimeout, run_command, tail_of, timed_command
 from tileprof.execute.measuring import measuring, run_ncu
@@ -105,12 +105,15 @@ class ForeignCase:
 
     def profile_with_rocprofv3(self) -> None:
         """The same under rocprofv3, whose passes run the program once each."""
+        builder, limit_s = self.builder, self.workload.timeout_s
         child, cwd = self._profiled_command(), self.workload.directory
-        limit_s = self.workload.timeout_s
-        tool = Rocprofv3(self.builder, self.plan, self.directory, limit_s, self.stop, lambda _: child, cwd)
-        profile = tool.counters(1, None)
-        if profile is not None and not self.builder.failed:
-            self.builder.take_foreign(work_of(recorded(profile, self.builder), self.case.kernel.name))
+        with measuring(builder, rocprofv3.TOOL, "counters", limit_s):
+            tool = Rocprofv3(self.case.hash, self.plan, self.directory, limit_s, self.stop, lambda _: child, cwd)
+            profile = tool.counters(1, None)
+            if profile is not None:
+                builder.take_foreign(work_of(recorded(profile, builder), self.case.kernel.name))
+            for note in tool.notes:
+                builder.note(note)
 
     def trace_with_nsys(self) -> None:
         """The case once more under Nsight Systems: times of its kernels on the device's timeline."""

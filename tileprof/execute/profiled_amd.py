@@ -15,10 +15,11 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tilelang_min import targets
 from tileprof.analyse.join_samples import join_samples
@@ -27,9 +28,12 @@ from tileprof.collect.pc_samples import Sample
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile
 from tileprof.collect.rocprofv3 import TOOL, Listed, Sampling, Selection
 from tileprof.collect.rocprofv3_log import trouble_in
+from tileprof.errors import MeasurementInvalid, ProfilerUnavailable, TileprofError
 from tileprof.execute.child import run_command
 from tileprof.execute.measuring import measuring
+from tileprof.execute.profiled import Waiting
 from tileprof.execute.results import CaseBuilder
+from tileprof.launcher.jobs import SEQUENCE_FAILED
 from tileprof.metrics import make
 from tileprof.metrics.amd_blocks import CYCLES
 from tileprof.metrics.plausible import flag_implausible
@@ -52,11 +56,16 @@ _ASK_SECONDS = 60.0
 
 
 class Rocprofv3:
-    """Runs a case's program under rocprofv3; ``child`` makes its command line for a number of launches."""
+    """Runs a program under rocprofv3; ``child`` makes its command line for a number of launches.
+
+    ``name`` is that of its files, ``notes`` what is to be said of the measurement.  Methods raise what
+    :func:`tileprof.collect.rocprofv3.collected` and :func:`tileprof.execute.child.run_command` raise, and give None once ``stop``
+    is set.
+    """
 
     def __init__(
         self,
-        builder: CaseBuilder,
+        name: str,
         plan: TargetPlan,
         directory: RunDirectory,
         limit_s: float,
@@ -64,88 +73,69 @@ class Rocprofv3:
         child: Callable[[int], Sequence[str]],
         cwd: Path | None = None,
     ) -> None:
-        self.builder = builder
+        found = rocprofv3.find()
+        if found is None:
+            raise ProfilerUnavailable(f"{TOOL} is gone")
+        self.tool = found
         self.plan = plan
+        self.arch = plan.target.target.partition(":")[2]
         self.limit_s = limit_s
         self.stop = stop
         self.child = child
         self.cwd = cwd
-        self.raw = directory.raw / f"{builder.case.hash}.rocprofv3"
-        self.temporary = directory.temporary / f"{builder.case.hash}.rocprofv3"
-        self.tool = rocprofv3.find()
-        self.version = version_of(self.tool) if self.tool is not None else ""
-
-    @property
-    def arch(self) -> str:
-        """``gfx942``."""
-        return self.builder.case.target.target.partition(":")[2]
+        self.raw = directory.raw / f"{name}.rocprofv3"
+        self.temporary = directory.temporary / f"{name}.rocprofv3"
+        self.version = version_of(found)
+        self.notes: list[str] = []
 
     def counters(self, launches: int, selection: Selection | None) -> ForeignProfile | None:
-        """The planned counters of the selected launches, all passes joined; None where the builder was told why not, or on stop."""
-        if self.tool is None or self.plan.passes is None:
-            self.builder.note(f"no counters: {TOOL} is gone")
-            return None
-        with measuring(self.builder, TOOL, "counters", self.limit_s):
-            listed = listing(self.tool)
-            plan, lacking = known_counters(self.plan.passes.passes, self.arch, listed)
-            if lacking:
-                self.builder.note(f"counters that this GPU does not have: {', '.join(lacking)}")
-            shutil.rmtree(self.raw, ignore_errors=True)
-            self.raw.mkdir(parents=True)
-            commands = rocprofv3.counter_commands(
-                self.tool,
-                self.child(launches),
-                plan,
-                self.raw,
-                selection=selection,
-                extra=self._extra(plan),
-                traced=True,
-            )
-            log, worst = "", 0
-            for number, command in enumerate(commands, 1):
-                said, status = self._run(command, f"pass_{number}")
-                if status is None:
-                    return None
-                log += said
-                worst = worst or status
-                if not any((self.raw / f"pass_{number}").rglob("*.csv")) and len(commands) > 1:
-                    self.builder.note(f"pass {number} of {len(commands)} wrote nothing (status {status})")
-            profile = rocprofv3.collected(self.raw, log, worst)
-            for note in profile.notes:
-                self.builder.note(note)
-            return profile
-        return None
+        """The planned counters of the selected launches, all passes joined."""
+        if self.plan.passes is None:
+            raise ProfilerUnavailable(f"{TOOL} has no passes to make")
+        plan, lacking = known_counters(self.plan.passes.passes, self.arch, listing(self.tool))
+        if lacking:
+            self.notes.append(f"counters that this GPU does not have: {', '.join(lacking)}")
+        shutil.rmtree(self.raw, ignore_errors=True)
+        self.raw.mkdir(parents=True)
+        child, extra = self.child(launches), self._extra(plan)
+        commands = rocprofv3.counter_commands(
+            self.tool, child, plan, self.raw, selection=selection, extra=extra, traced=True
+        )
+        log, worst = "", 0
+        for number, command in enumerate(commands, 1):
+            said, status = self._run(command, f"pass_{number}")
+            if status is None:
+                return None
+            log += said
+            worst = worst or status
+            if not any((self.raw / f"pass_{number}").rglob("*.csv")) and len(commands) > 1:
+                self.notes.append(f"pass {number} of {len(commands)} wrote nothing (status {status})")
+        profile = rocprofv3.collected(self.raw, log, worst)
+        self.notes += profile.notes
+        return profile
 
     def trace(self, launches: int) -> ForeignProfile | None:
         """A trace of kernels and ROCTX ranges without counters."""
-        if self.tool is None:
-            return None
-        with measuring(self.builder, TOOL, "trace", self.limit_s):
-            output = self._fresh("trace")
-            command = rocprofv3.trace_command(self.tool, self.child(launches), output, calls=False)
-            log, status = self._run(command, "trace")
-            return None if status is None else rocprofv3.collected(output, log, status)
-        return None
+        output = self._fresh("trace")
+        command = rocprofv3.trace_command(self.tool, self.child(launches), output, calls=False)
+        log, status = self._run(command, "trace")
+        return None if status is None else rocprofv3.collected(output, log, status)
 
     def samples(self, launches: int, way: Sampling, interval: int, symbol: str) -> list[Sample] | None:
-        """PC samples of a kernel; None where the builder was told why not, or on stop."""
-        if self.tool is None:
+        """PC samples of a kernel; none are a note."""
+        output = self._fresh("samples")
+        command = rocprofv3.sampling_command(self.tool, self.child(launches), output, way, interval)
+        log, status = self._run(command, "samples")
+        if status is None:
             return None
-        with measuring(self.builder, TOOL, "PC samples", self.limit_s):
-            output = self._fresh("samples")
-            command = rocprofv3.sampling_command(self.tool, self.child(launches), output, way, interval)
-            log, status = self._run(command, "samples")
-            if status is None:
-                return None
-            error = trouble_in(log)
-            if error is not None:
-                raise error
-            files = sorted(output.rglob("*_results.json"))
-            found = [sample for file in files for sample in rocprofv3_json.samples_of(file, symbol)]
-            if not found:
-                self.builder.note(f"no PC samples: {TOOL} took none of kernel {symbol} (status {status})")
-            return found
-        return None
+        error = trouble_in(log)
+        if error is not None:
+            raise error
+        files = sorted(output.rglob("*_results.json"))
+        found = [sample for file in files for sample in rocprofv3_json.samples_of(file, symbol)]
+        if not found:
+            self.notes.append(f"no PC samples: {TOOL} took none of kernel {symbol} (status {status})")
+        return found
 
     def _fresh(self, name: str) -> Path:
         """An empty folder for what is not kept."""
@@ -160,7 +150,10 @@ class Rocprofv3:
         log = self.temporary / f"{name}.log"
         log.unlink(missing_ok=True)
         status = run_command(command, self.limit_s, log, self.stop, cwd=self.cwd)
-        return (log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""), status
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        if SEQUENCE_FAILED in said:  # passes with other launches than the rest cannot be joined
+            raise MeasurementInvalid(f"{TOOL}: a case that shares the process failed")
+        return said, status
 
     def _extra(self, plan: PassPlan) -> Path | None:
         """The file that defines accumulations, where the plan has some."""
@@ -211,69 +204,138 @@ def known_counters(plan: PassPlan, arch: str, listed: Sequence[Listed]) -> tuple
     return dataclasses.replace(plan, passes=passes), tuple(sorted(lacking))
 
 
-def profile_with_rocprofv3(
-    builder: CaseBuilder,
-    request: dict[str, Any],
-    directory: RunDirectory,
-    limit_s: float,
-    raw: Sequence[str],
-    plan: TargetPlan,
-    stop: threading.Event,
-) -> None:
-    """Run the launcher under rocprofv3 and add what it measures to ``builder``.
+class RocprofPhase:
+    """Profiles cases of one target; ``raw`` names further counters.  Setting ``stop`` ends it early.
 
-    ``request`` is what the launcher was asked, ``raw`` names further counters.  Setting ``stop`` ends it early.
+    ``limit_s`` is the longest that rocprofv3 may take for one case and pass.
     """
-    symbol = (builder.compiled or {})["symbol"]
-    job = directory.temporary / f"{builder.case.hash}.rocprofv3.json"
 
-    def child(launches: int) -> list[str]:
-        job.write_text(json.dumps({**request, "launches": launches, "name": builder.case.id}), encoding="utf-8")
-        return [sys.executable, "-m", "tileprof.launcher", str(job)]
+    def __init__(
+        self, directory: RunDirectory, limit_s: float, raw: Sequence[str], plan: TargetPlan, stop: threading.Event
+    ) -> None:
+        self.directory = directory
+        self.limit_s = limit_s
+        self.raw = tuple(raw)
+        self.plan = plan
+        self.stop = stop
 
-    tool = Rocprofv3(builder, plan, directory, limit_s, stop, child)
-    selection = Selection(symbol, WARM_LAUNCHES + 1)
-    counted = tool.counters(WARM_LAUNCHES + COUNTED_LAUNCHES, selection)
-    if counted is not None and not builder.failed:
-        own = own_launches(counted, symbol, builder, counted=True)
-        if own:
-            builder.metrics += counted_metrics(own[-1], raw, tool.version)
-    if tool.tool is None or builder.failed or stop.is_set():
-        return
-    traced = tool.trace(WARM_LAUNCHES + TRACED_LAUNCHES)
-    if traced is not None and not builder.failed:
-        _add_trace(builder, own_launches(traced, symbol, builder), tool.version)
-    if not builder.failed and not stop.is_set():
-        _add_samples(tool, builder, Path(request["bundle"]), symbol)
+    def profile(self, cases: Sequence[Waiting]) -> None:
+        """Add to each case's builder its measured metrics, or why there are none.
+
+        Several cases share the processes of counters and trace, whose start costs seconds, and are told apart by their ROCTX
+        ranges.  One for which that does not work, whatever the reason, is measured alone.
+        """
+        together: set[int] = set()
+        if len(cases) > 1:
+            began = time.monotonic()
+            try:
+                together = self._together(cases)
+            except ProfilerUnavailable as error:  # for all the same
+                for case in cases:
+                    case.builder.note(f"no counters: {error}")
+                return
+            except TileprofError:  # whoever is to blame: each is tried alone
+                together = set()
+            for case in cases:
+                case.builder.spent((time.monotonic() - began) / len(cases))
+        for number, case in enumerate(cases):
+            if not self.stop.is_set():
+                self._alone(case, measured=number in together)
+
+    def _together(self, cases: Sequence[Waiting]) -> set[int]:
+        """Counters and trace of several cases; the numbers of those that have both."""
+        tool = self._tool(cases, len(cases) * self.limit_s)
+        pattern = "|".join(sorted({re.escape(case.symbol) for case in cases}))
+        counted = tool.counters(WARM_LAUNCHES + COUNTED_LAUNCHES, Selection(pattern))
+        traced = tool.trace(WARM_LAUNCHES + TRACED_LAUNCHES) if counted is not None else None
+        if counted is None or traced is None:
+            return set()
+        done = set()
+        for number, case in enumerate(cases):
+            counts = in_ranges(counted, case.symbol, case.builder.case.id, counted=True)
+            times = in_ranges(traced, case.symbol, case.builder.case.id)
+            if counts and times:
+                done.add(number)
+                case.builder.metrics += counted_metrics(counts[-1], self.raw, tool.version)
+                _add_trace(case.builder, times, tool.version)
+                for note in tool.notes:
+                    case.builder.note(note)
+        return done
+
+    def _alone(self, case: Waiting, *, measured: bool) -> None:
+        """One case: counters and trace where they are not ``measured`` yet, and PC samples."""
+        builder, symbol = case.builder, case.symbol
+        try:
+            tool = self._tool([case], self.limit_s)
+        except ProfilerUnavailable as error:
+            builder.note(f"no counters: {error.message}")
+            return
+        if not measured:
+            with self._measuring(builder, tool, "counters"):
+                counted = tool.counters(WARM_LAUNCHES + COUNTED_LAUNCHES, Selection(symbol, WARM_LAUNCHES + 1))
+                if counted is not None:
+                    own = own_launches(counted, symbol, builder.case.id, counted=True)
+                    builder.metrics += counted_metrics(own[-1], self.raw, tool.version)
+        if not measured and not builder.failed and not self.stop.is_set():
+            with self._measuring(builder, tool, "trace"):
+                traced = tool.trace(WARM_LAUNCHES + TRACED_LAUNCHES)
+                if traced is not None:
+                    _add_trace(builder, own_launches(traced, symbol, builder.case.id), tool.version)
+        if not builder.failed and not self.stop.is_set():
+            with self._measuring(builder, tool, "PC samples"):
+                _add_samples(tool, builder, Path(case.request["bundle"]), symbol)
+
+    @contextmanager
+    def _measuring(self, builder: CaseBuilder, tool: Rocprofv3, what: str) -> Iterator[None]:
+        """Failures inside the block go to the builder, and so does what the tool has to say."""
+        with measuring(builder, TOOL, what, self.limit_s):
+            yield
+        for note in tool.notes:
+            builder.note(note)
+
+    def _tool(self, cases: Sequence[Waiting], limit_s: float) -> Rocprofv3:
+        """The tool around a launcher of these cases, one after the other."""
+        name = cases[0].builder.case.hash
+        job = self.directory.temporary / f"{name}.rocprofv3.json"
+
+        def child(launches: int) -> list[str]:
+            jobs = [{**case.request, "launches": launches, "name": case.builder.case.id} for case in cases]
+            text = json.dumps(jobs[0] if len(jobs) == 1 else {"sequence": jobs})
+            job.write_text(text, encoding="utf-8")
+            return [sys.executable, "-m", "tileprof.launcher", str(job)]
+
+        return Rocprofv3(name, self.plan, self.directory, limit_s, self.stop, child)
 
 
-def own_launches(
-    profile: ForeignProfile, symbol: str, builder: CaseBuilder, *, counted: bool = False
-) -> list[ForeignLaunch]:
+def own_launches(profile: ForeignProfile, symbol: str, case: str, *, counted: bool = False) -> list[ForeignLaunch]:
     """Launches of the case's kernel behind the warm ones, in order; with ``counted`` those that have counters.
 
-    Without any the measurement is invalid.
-
     Where ROCTX ranges were recorded, they say which launches are the case's, and the how-manieth; else their order does.
+    Raises MeasurementInvalid where there is none.
     """
-    named = [launch for launch in profile.launches if symbol in (launch.symbol, launch.kernel)]
+    named = _launches_of(profile, symbol, counted=counted)
     if not named:
         seen = ", ".join(sorted({launch.kernel for launch in profile.launches})) or "none"
-        builder.fail("invalid_measurement", f"{TOOL} recorded no launch of kernel {symbol}; kernels it saw: {seen}")
-        return []
-    if counted:
-        named = [launch for launch in named if launch.raw]
-        if not named:
-            builder.fail("invalid_measurement", f"{TOOL} saw kernel {symbol} and counted nothing of it")
-            return []
-    named.sort(key=lambda launch: launch.start_ns or 0.0)
-    numbers = [_repetition(launch, builder.case.id) for launch in named]
-    ranged = [
-        launch for launch, number in zip(named, numbers, strict=True) if number is not None and number >= WARM_LAUNCHES
-    ]
-    if ranged:
-        return ranged
-    return named[WARM_LAUNCHES:] or named
+        known = bool(_launches_of(profile, symbol, counted=False))
+        what = f"saw kernel {symbol} and counted nothing of it" if known else f"recorded no launch of kernel {symbol}"
+        raise MeasurementInvalid(f"{TOOL} {what}; kernels it saw: {seen}")
+    return in_ranges(profile, symbol, case, counted=counted) or named[WARM_LAUNCHES:] or named
+
+
+def in_ranges(profile: ForeignProfile, symbol: str, case: str, *, counted: bool = False) -> list[ForeignLaunch]:
+    """Those of the launches that lie in a range of the case, behind its warm ones."""
+    found = []
+    for launch in _launches_of(profile, symbol, counted=counted):
+        number = _repetition(launch, case)
+        if number is not None and number >= WARM_LAUNCHES:
+            found.append(launch)
+    return found
+
+
+def _launches_of(profile: ForeignProfile, symbol: str, *, counted: bool) -> list[ForeignLaunch]:
+    """Launches of a kernel in order of time."""
+    named = [launch for launch in profile.launches if symbol in (launch.symbol, launch.kernel)]
+    return sorted((one for one in named if one.raw or not counted), key=lambda one: one.start_ns or 0.0)
 
 
 def _repetition(launch: ForeignLaunch, case: str) -> int | None:
@@ -309,22 +371,19 @@ def _add_trace(builder: CaseBuilder, launches: Sequence[ForeignLaunch], version:
 
 def _add_samples(tool: Rocprofv3, builder: CaseBuilder, bundle: Path, symbol: str) -> None:
     """PC samples by tile operation, where the GPU can take them."""
-    ways = [way for gpu in listing(tool.tool or "") if gpu.arch == tool.arch for way in gpu.sampling]
+    ways = [way for gpu in listing(tool.tool) if gpu.arch == tool.arch for way in gpu.sampling]
     if not ways:
-        builder.note("no PC samples: this GPU lists no way of taking them")
+        tool.notes.append("no PC samples: this GPU lists no way of taking them")
         return
     way = next((one for one in ways if one.method == "stochastic"), ways[0])  # it knows why wavefronts wait
     time_ns = builder.timing.median_ns if builder.timing is not None and builder.timing.samples_ns else SAMPLED_NS
     launches = min(MOST_SAMPLED, max(LEAST_SAMPLED, math.ceil(SAMPLED_NS / max(time_ns, 1.0))))
     samples = tool.samples(launches, way, interval_for(way, time_ns * launches, tool.arch), symbol)
-    if not samples:
-        return
-    source = Provenance("measured", TOOL, tool.version, f"PC samples ({way.method}) of {launches} launches")
-    with measuring(builder, TOOL, "PC samples by operation", tool.limit_s):
+    if samples:
+        source = Provenance("measured", TOOL, tool.version, f"PC samples ({way.method}) of {launches} launches")
         joined = join_samples(samples, bundle, source)
         builder.metrics += joined.metrics
-        for note in joined.notes:
-            builder.note(note)
+        tool.notes += joined.notes
 
 
 def interval_for(way: Sampling, total_ns: float, arch: str) -> int:

@@ -21,7 +21,7 @@ from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
 from tileprof.execute.profiled import LONGEST_WAIT_S, MOST_CASES, NcuPhase, Waiting
-from tileprof.execute.profiled_amd import profile_with_rocprofv3
+from tileprof.execute.profiled_amd import RocprofPhase
 from tileprof.execute.profiled_rocprof import profile_with_rocprof
 from tileprof.execute.progress import Progress
 from tileprof.execute.results import CaseBuilder, Paths
@@ -294,11 +294,12 @@ class Sweep:
             for case in cases:
                 self.progress.stage(case.builder.case.id, "profiling")
             NcuPhase(self.directory, limit_s, raw, plan.gpu, self.stop).profile(cases)
-        counters = self.workload.raw_metrics.get("rocprofv3", ())
-        for case in cases:
-            if "rocprofv3" in plan.counters and not self.stop.is_set():
+        if "rocprofv3" in plan.counters and not self.stop.is_set():
+            for case in cases:
                 self.progress.stage(case.builder.case.id, "profiling")
-                profile_with_rocprofv3(case.builder, case.request, self.directory, limit_s, counters, plan, self.stop)
+            counters = self.workload.raw_metrics.get("rocprofv3", ())
+            RocprofPhase(self.directory, limit_s, counters, plan, self.stop).profile(cases)
+        for case in cases:
             if not case.builder.failed and "rocprof" in plan.counters and not self.stop.is_set():
                 self.progress.stage(case.builder.case.id, "profiling")
                 raw = self.workload.raw_metrics.get("rocprof", ())

@@ -2,7 +2,8 @@
 
 Without arguments: requests as JSON lines, ``{"do": "case", ...}`` or ``{"do": "ceilings", "targets": [...]}``, each
 answered by messages that end with ``done`` or ``failed``.  With ``JOB.json``, as a profiler runs it: launches the case of that
-file ``launches`` times and ends, or, where it has ``cases``, records one launch of each (``recorded.py``).
+file ``launches`` times and ends, or does so for each of a ``sequence``; or, where it has ``cases``, records one launch of each
+(``recorded.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import tilelang_min as tilelang
 from tileprof.launcher.channel import Channel, open_channel
-from tileprof.launcher.jobs import CaseRunner, run_case
+from tileprof.launcher.jobs import SEQUENCE_FAILED, CaseRunner, run_case
 from tileprof.launcher.ranges import named
 from tileprof.launcher.recorded import record_cases
 
@@ -49,11 +50,23 @@ def _send_ceilings(channel: Channel, targets: list[str]) -> None:
 
 
 def launch_file(path: Path) -> None:
-    """Launch the case described in a file, as a profiler's child: no messages, no checks, no timing."""
+    """Launch the cases described in a file, as a profiler's child: no messages, no checks, no timing."""
     job: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if "cases" in job:
         record_cases(job["cases"], Path(job["journal"]))
         return
+    for one in job.get("sequence", ()):
+        try:
+            launch_job(one)
+        except (tilelang.errors.TileLangError, OSError, MemoryError):  # the others have their chance
+            traceback.print_exc()
+            print(SEQUENCE_FAILED, file=sys.stderr)
+    if "sequence" not in job:
+        launch_job(job)
+
+
+def launch_job(job: dict[str, Any]) -> None:
+    """Launch a case ``launches`` times, each in a range with its name and number."""
     runner = CaseRunner(job, checked=False)
     for number in range(int(job["launches"])):
         with named(f"{job.get('name', 'case')} #{number}"):

@@ -157,6 +157,9 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
         _interleave(runner, job, send)
 
 
+SEQUENCE_FAILED = "tileprof: a case of the sequence failed"
+"""What the launcher prints under a profiler where one of several cases fails."""
+
 COUNTED_LAUNCHES = 5
 """Launches over which a processor's counters are read, after those that were timed."""
 

@@ -5,6 +5,7 @@ The tool is the stand-in of tests/stand_ins, the program a shell script that say
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ import pytest
 from tileprof.collect.rocprofv3 import Listed, Sampling
 from tileprof.execute import profiled_amd
 from tileprof.execute.foreign import recorded
-from tileprof.execute.profiled_amd import interval_for, known_counters, profile_with_rocprofv3
+from tileprof.execute.profiled import Waiting
+from tileprof.execute.profiled_amd import RocprofPhase, interval_for, known_counters
 from tileprof.execute.results import CaseBuilder, Paths
 from tileprof.launcher import ranges
 from tileprof.plan.amd_counters import counter_plan
@@ -87,7 +89,8 @@ def profile(rocm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prof
         plan = TargetPlan(target, launches=True, gpu=MI300X, passes=planned)
         request = {"do": "case", "bundle": str(tmp_path / "bundle"), "seed": 0}
         with RunDirectory(tmp_path / "run", force=True) as directory:
-            profile_with_rocprofv3(builder, request, directory, limit_s, raw, plan, stop or threading.Event())
+            phase = RocprofPhase(directory, limit_s, raw, plan, stop or threading.Event())
+            phase.profile([Waiting(builder, request)])
         return builder
 
     return run
@@ -216,6 +219,73 @@ def test_a_tool_that_is_gone(profile: Profile, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TILEPROF_ROCPROFV3", "/nowhere/rocprofv3")
     builder = profile()
     assert (builder.failed, builder.notes) == (False, ["no counters: rocprofv3 is gone"])
+
+
+# --- several cases in one process -----------------------------------------------------------------------------------
+
+SEQUENCE = """#!{python}
+import json, os, sys
+job = json.load(open(sys.argv[-1]))
+trace, ranges = (open(os.environ[name], "a") for name in ("FAKE_HIP_TRACE", "FAKE_ROCTX_TRACE"))
+now = number = 0
+for place, one in enumerate(job.get("sequence", [job])):
+    if {fails}:
+        print("tileprof: a case of the sequence failed", file=sys.stderr)
+        continue
+    for i in range(one["launches"]):
+        now, number = now + 100000, number + 1
+        blocks = 2 + int(one["name"][2])
+        print(os.getpid(), os.getpid(), number, "turn", 128 * blocks, 1, 1, 128, 1, 1, 0, now, now + 1000 * blocks, file=trace)
+        print(os.getpid(), os.getpid(), now - 10, now + 90000, one["name"] + f" #{{i}}", file=ranges)
+"""
+
+
+def together(tmp_path: Path, fails: str = "False", count: int = 3) -> list[CaseBuilder]:
+    """Profiles cases of one kernel's name, whose grids differ, in a phase."""
+    (tmp_path / "program").write_text(SEQUENCE.format(python=sys.executable, fails=fails))
+    target = TargetEntry("mi300x", "hip:gfx942", "hip", ("rocprofv3",))
+    plan = TargetPlan(
+        target, launches=True, gpu=MI300X, passes=counter_plan("gfx942", ["launch.warps", "shared.conflicts"])
+    )
+    waiting = []
+    for number in range(count):
+        case = Case(f"k[{number}]", f"{number:016x}", KernelEntry("k"), target, {}, {}, {})
+        builder = CaseBuilder(case, number, Paths(), "kernels/k")
+        builder.compiled = {"symbol": "turn"}
+        waiting.append(Waiting(builder, {"bundle": str(tmp_path / "bundle")}))
+    with RunDirectory(tmp_path / "run", force=True) as directory:
+        RocprofPhase(directory, 30.0, (), plan, threading.Event()).profile(waiting)
+    return [one.builder for one in waiting]
+
+
+def test_cases_share_processes_and_are_told_apart_by_ranges(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAULT", "")
+    builders = together(tmp_path)
+    assert not any(builder.failed for builder in builders)
+    assert [measured(builder)["launch.warps"] for builder in builders] == [4, 6, 8], (
+        "2, 3 and 4 blocks of two wavefronts"
+    )
+    assert [measured(builder)["time.profiled_ns"] for builder in builders] == [2000, 3000, 4000]
+    assert len(commands(tmp_path)) == 2, "one pass and one trace for all"
+    assert [len([m for m in builder.metrics if m.metric == "shared.conflicts"]) for builder in builders] == [1, 1, 1]
+
+
+def test_a_case_that_fails_costs_the_others_nothing(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAULT", "")
+    builders = together(tmp_path, "place == 1")  # of several
+    assert [measured(builder)["launch.warps"] for builder in builders] == [4, 6, 8]
+    assert len(commands(tmp_path)) == 1 + 2 * 3, "each alone after the one that did not work"
+
+
+def test_what_holds_for_all_is_tried_once(profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAND_IN_FAULT", "denied")
+    builders = together(tmp_path)
+    assert all("no counters: rocprofv3: no access to the GPU" in builder.notes[0] for builder in builders)
+    assert len(commands(tmp_path)) == 1
 
 
 # --- what the GPU lists ----------------------------------------------------------------------------------------------
