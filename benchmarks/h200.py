@@ -87,22 +87,25 @@ def products() -> list[dict[str, Any]]:
 
 
 def tiles(m: int, n: int) -> list[Tile]:
-    """Tiles to try: of small products those that occupy all units, some with several blocks a tile."""
+    """Tiles to try: of small products those that occupy all units, some with several blocks a tile; of one row dot products too."""
     if m <= FEW_ROWS:  # of A^T, see compile_product
         width = 8 if m <= 8 else 16
-        return [
+        found = [
             (width, 64, 128, 5, 128),
             (width, 64, 128, 10, 128),
             (width, 64, 256, 5, 128),
             (width, 128, 128, 5, 256),
-            *([(width, 64, 128, 3, 128), (width, 64, 64, 6, 128)] if n > 8192 else []),
         ]
+        return found + [(1, 4, 1024, 1, 128), (1, 8, 512, 1, 128), (1, 16, 256, 1, 128), (1, 4, 2048, 1, 128)] * (
+            m == 1
+        )
     if m <= 128:
-        found = [(128, 32, 128, 5, 256), (128, 64, 64, 7, 256), (128, 64, 128, 4, 256), (128, 128, 64, 4, 256)]
-        found += [(128, 128, 64, 5, 256)] if n != 11008 else [(128, 192, 64, 4, 256), (128, 96, 64, 6, 256)]
-        return [*found, (128, 224, 64, 4, 256)] if n == 28672 else found
+        found = [(128, 64, 64, 7, 256), (128, 64, 128, 4, 256), (128, 128, 64, 4, 256)]
+        more = {11008: [(128, 96, 64, 6, 256), (128, 192, 64, 4, 256)], 28672: [(128, 224, 64, 4, 256)]}
+        return found + more.get(n, [])
     if m * n >= 4096 * 4096:
-        return [(128, 256, 64, 4, 256), (256, 128, 64, 4, 256)]
+        found = [(128, 256, 64, 4, 256), (256, 128, 64, 4, 256)]
+        return found + [(128, 176, 64, 5, 256), (128, 240, 64, 4, 256)] * (n == 11008)
     return [(128, 256, 64, 4, 256), (128, 128, 64, 6, 256), (128, 192, 64, 4, 256)]
 
 
@@ -111,7 +114,7 @@ def variants(row: dict[str, Any]) -> list[tuple[Tile, str]]:
     or that with ``blocks`` (and one block a tile)."""
     if row["group"] == "dynamic M":
         return [(tile, how) for tile in row["tiles"][:1] for how in ("", "any", "any-blocks")]
-    alone = [(tile, "alone") for tile in row["tiles"] if row["M"] <= 128 and row["N"] <= 8192]
+    alone = [(tile, "alone") for tile in row["tiles"][:3] if row["M"] <= 128 and row["N"] <= 8192]
     return [*((tile, "") for tile in row["tiles"]), *alone]
 
 
@@ -157,7 +160,11 @@ def compile_product(row: dict[str, Any], target: str, tile: Tile, how: str) -> A
     keywords |= {"threads": threads, "dtype": row["dtype"]}
     m = T.dynamic("m") if "any" in how else row["M"]
     shape = (m, row["N"], row["K"])
-    if row["M"] <= FEW_ROWS and row["transpose_B"]:
+    if block_m == 1:
+        function = gemm.gemm_one_row.prim_func(
+            row["N"], row["K"], block_N=block_n, block_K=block_k, threads=threads, dtype=row["dtype"]
+        )
+    elif row["M"] <= FEW_ROWS and row["transpose_B"]:
         function = gemm.gemm_few_rows.prim_func(*shape, **keywords)
     else:
         function = gemm.gemm.prim_func(*shape, transpose_B=row["transpose_B"], **keywords)

@@ -58,6 +58,7 @@ def _device(
     rates: Mapping[str, float],
     source: str,
     clocks: Mapping[str, int] | None = None,
+    clusters: tuple[int, ...] = (),
 ) -> Device:
     return Device(
         name=name,
@@ -68,6 +69,7 @@ def _device(
         flops_per_clock_per_unit=rates,
         source=f"{source}; shared memory: {BANKS}",
         clock_hz_by_rate=dict(clocks or {}),
+        clusters=clusters,
     )
 
 
@@ -120,6 +122,8 @@ _HOPPER_TENSOR = {
         "matrix.int8",
     )
 }
+# cuOccupancyMaxActiveClusters on one H200, a block of 61,440 bytes of shared memory or more; other parts may differ.
+_HOPPER_CLUSTERS = (132, 66, 39, 30, 22, 17, 15, 15)
 _HOPPER_PCIE_TENSOR = {key: 1620 * MHZ for key in _HOPPER_TENSOR}
 _BLACKWELL = _rates(
     matrix_float16=8192,
@@ -154,9 +158,18 @@ _DEVICES: dict[str, tuple[Device, ...]] = {
     "sm_86": (_device("RTX 3090", 82, 1695, 936, _AMPERE_GEFORCE, _GA102),),
     "sm_89": (_device("RTX 4090", 128, 2520, 1008, _ADA_GEFORCE, _AD102),),
     "sm_90a": (
-        _device("H100 SXM", 132, 1980, 3350, _HOPPER, _H100, _HOPPER_TENSOR),
+        _device("H100 SXM", 132, 1980, 3350, _HOPPER, _H100, _HOPPER_TENSOR, _HOPPER_CLUSTERS),
         replace(
-            _device("H200 SXM", 132, 1980, 4800, _HOPPER, f"{_H100}; H200 data sheet (4.8 TB/s)", _HOPPER_TENSOR),
+            _device(
+                "H200 SXM",
+                132,
+                1980,
+                4800,
+                _HOPPER,
+                f"{_H100}; H200 data sheet (4.8 TB/s)",
+                _HOPPER_TENSOR,
+                _HOPPER_CLUSTERS,
+            ),
             launch_ns=3500,  # one block, cold L2, median: benchmarks/h200_diagnosis.py
         ),
         _device("H100 PCIe", 114, 1755, 2039, _HOPPER, _H100_PCIE, _HOPPER_PCIE_TENSOR),

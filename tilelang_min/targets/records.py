@@ -193,7 +193,9 @@ class Device:
     ``clock_hz_by_rate`` holds rates that the vendor states at another one.  ``shared_bytes_per_clock_per_unit`` is the
     shared memory bandwidth.  ``cache_bytes`` is the cache between the units and memory, all levels that they share together
     (None where nothing here needs it).  ``launch_ns`` is the time between two events around a kernel that does next to nothing,
-    measured; None where nobody did.
+    measured; None where nobody did.  ``clusters`` says how many clusters of 1, 2, 3,
+    .. blocks run at once, a block on each unit: units come in groups that no cluster leaves, so that they are fewer than the units
+    would hold.  Empty: not known.
     """
 
     name: str
@@ -206,6 +208,12 @@ class Device:
     clock_hz_by_rate: Mapping[str, int] = field(default_factory=dict, hash=False)
     cache_bytes: int | None = None
     launch_ns: int | None = None
+    clusters: tuple[int, ...] = ()
+
+    def clusters_at_once(self, blocks: int) -> int:
+        """Clusters of so many blocks that run at once; where that is not known, as many as there are units for."""
+        known = self.clusters[blocks - 1] if blocks <= len(self.clusters) else self.units
+        return min(known, self.units // blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ loop is done for a part of the columns in each block where it goes element by el
 from __future__ import annotations
 
 import dataclasses
+from math import prod
 from typing import Any
 
 from tvm import tirx
@@ -64,11 +65,8 @@ def split_loops(program: TileProgram, target: Target, plan: HopperPlan, asked: b
     ):
         return program
     loop = next((item for item in program.body if isinstance(item, Loop) and {item.operation} == plan.loops), None)
-    tiles = 1
-    for extent in program.grid:
-        tiles *= extent
-    most = target.devices[0].units // tiles if asked is True else asked
-    if most < 2:
+    tiles = prod(program.grid)
+    if asked is True and 2 * tiles > target.devices[0].units:
         return program
     if loop is None:
         return _refused(program, plan, min(plan.loops), "the loop is not the only one of its kind, at the top level")
@@ -78,7 +76,7 @@ def split_loops(program: TileProgram, target: Target, plan: HopperPlan, asked: b
     iterations = as_int(simplify(loop.extent))
     if iterations is None:
         return _refused(program, plan, loop.operation, "how often it runs depends on the block")
-    count = _count(iterations, loop.stages, min(most, target.max_cluster), asked)
+    count = _count(tiles, iterations, loop.stages, target, asked)
     if count < 2:
         return (
             program
@@ -98,11 +96,12 @@ def _refused(program: TileProgram, plan: HopperPlan, operation: int, reason: str
     return program
 
 
-def _count(iterations: int, stages: int, most: int, asked: bool | int) -> int:
-    """Blocks a tile: the most that all have work, no less of it than fills their rings."""
-    for count in range(most, 1, -1):
+def _count(tiles: int, iterations: int, stages: int, target: Target, asked: bool | int) -> int:
+    """Blocks a tile: the most that all run at once and have work, no less of it than fills their rings."""
+    for count in range(target.max_cluster, 1, -1):
         share = -(-iterations // count)
-        if share * (count - 1) < iterations and share >= stages and (asked is True or count == asked):
+        wanted = count == asked if asked is not True else tiles <= target.devices[0].clusters_at_once(count)
+        if wanted and share * (count - 1) < iterations and share >= stages:
             return count
     return 1
 

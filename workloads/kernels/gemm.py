@@ -71,6 +71,29 @@ def gemm_few_rows(M, N, K, block_M=16, block_N=64, block_K=128, num_stages=6, th
     return main
 
 
+@tilelang.jit
+def gemm_one_row(N, K, block_N=4, block_K=1024, threads=128, dtype="float16"):
+    """``C = A @ B^T`` of one row: dot products, without matrix instructions.  Memory alone limits it; every thread has several wide
+    loads on their way, and no tile waits for another."""
+
+    @T.prim_func
+    def main(A: T.Tensor((1, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((1, N), dtype)):
+        with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bx:
+            sums = T.alloc_fragment((block_N, block_K), "float32")
+            totals = T.alloc_fragment((block_N,), "float32")
+            for i, k in T.Parallel(block_N, block_K):
+                sums[i, k] = T.cast(A[0, k], "float32") * T.cast(B[bx * block_N + i, k], "float32")
+            for ko in T.serial(T.ceildiv(K, block_K) - 1):
+                for i, k in T.Parallel(block_N, block_K):
+                    left = T.cast(A[0, (ko + 1) * block_K + k], "float32")
+                    sums[i, k] += left * T.cast(B[bx * block_N + i, (ko + 1) * block_K + k], "float32")
+            T.reduce_sum(sums, totals, dim=1)
+            for i in T.Parallel(block_N):
+                C[0, bx * block_N + i] = totals[i]
+
+    return main
+
+
 def reference(A, B, transpose_A=False, transpose_B=False):
     """The product in float64."""
     left, right = A.astype(np.float64), B.astype(np.float64)

@@ -135,6 +135,8 @@ def test_how_many_blocks() -> None:
 
     assert [count(units(number)) for number in (8, 15, 16, 33, 132)] == [1, 1, 2, 4, 8]
     assert [count(split=number) for number in (False, 1, 3)] == [1, 1, 3]
+    few = dataclasses.replace(units(64).devices[0], clusters=(64, 32, 20, 9, 5, 5, 5, 5))  # units come in groups
+    assert count(dataclasses.replace(HOPPER, devices=(few,))) == 4
     deep = matmul(128, 256, 1024, 64, 64, 32, 9, 128, out="float16")  # a share fills the ring of 9 stages
     assert lowered(deep)[1].grid == (24, 1, 1)
 

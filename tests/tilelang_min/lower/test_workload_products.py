@@ -41,6 +41,20 @@ def test_split_k_through_a_workspace(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_products_of_few_rows(target: str) -> None:
+    """The transposed product, with a width that no tile divides; of one row dot products, K no multiple of their length."""
+    loaded = load("gemm")
+    for m, kernel in (
+        (5, loaded.gemm_few_rows.prim_func(5, 72, 136, block_M=8, block_K=32, num_stages=2)),
+        (1, loaded.gemm_one_row.prim_func(72, 600, block_N=4, block_K=256)),
+    ):
+        n, k = 72, {5: 136, 1: 600}[m]
+        a, b, c = halves(m, k), halves(n, k, seed=1), np.full((m, n), np.nan, np.float16)
+        made = run(kernel, target, [a, b, c])["C"]
+        assert_close(made, loaded.reference(a, b, transpose_B=True), f"{m} rows")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_groups_of_rows(target: str) -> None:
     """Empty groups, groups of less and of more than a tile, none of them aligned; rows that no group has stay as they were."""
     loaded = load("grouped")
