@@ -17,6 +17,7 @@ from tilelang_min.ir.nodes import Buffer, Copy, Expr, Region
 from tilelang_min.ir.sizes import shape_of
 from tilelang_min.lower.context import Context
 from tilelang_min.program import TensorMap
+from tilelang_min.program.tensor_maps import PROMOTIONS
 
 SWIZZLE_ROWS = 8
 """Rows after which a swizzle repeats."""
@@ -28,14 +29,14 @@ class TensorMaps:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.maps: dict[TensorMap, Any] = {}
-        self._names: dict[tuple[str, tuple[int, ...], int], TensorMap] = {}
+        self._names: dict[tuple[str, tuple[int, ...], int, int], TensorMap] = {}
 
-    def variable(self, tensor: Buffer, box: tuple[int, ...], swizzle: int) -> Any:
+    def variable(self, tensor: Buffer, box: tuple[int, ...], swizzle: int, promotion: int = PROMOTIONS[0]) -> Any:
         """The parameter that holds the map."""
-        key = (tensor.name, box, swizzle)
+        key = (tensor.name, box, swizzle, promotion)
         if key not in self._names:
             name = self.context.fresh(f"{tensor.name}_map")
-            made = TensorMap(name, tensor.name, tensor.dtype, shape_of(tensor), box, swizzle)
+            made = TensorMap(name, tensor.name, tensor.dtype, shape_of(tensor), box, swizzle, promotion)
             self._names[key] = made
             self.maps[made] = tirx.Var(name, ir.PointerType(tirx.type.TensorMapType()))
         return self.maps[self._names[key]]
@@ -61,9 +62,11 @@ def load_tile(
     ``half`` (0 or 1): ask for that half of its rows, for both blocks of the cluster.
     """
     parts, part = (1, 0) if half is None else (2, half)
+    layout = context.layout_of(copy.target.buffer)
+    # The rest of what a row's box misses is fetched for the next iteration, unless boxes beside it bring that anyway.
+    promotion = PROMOTIONS[1 if layout.columns > layout.panel else 0]
     for box, place, element in _boxes(context, copy.source, offsets, copy.target, stage, parts, part):
-        swizzle = context.layout_of(copy.target.buffer).swizzle_bytes
-        variable = maps.variable(copy.source.buffer, box, swizzle)
+        variable = maps.variable(copy.source.buffer, box, layout.swizzle_bytes, promotion)
         name = f"cp.async.bulk.tensor.{len(box)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
         target = context.storage[copy.target.buffer.name].ptr_to([index(element)])
         operands = [target, tirx.address_of(variable), *place, barrier]

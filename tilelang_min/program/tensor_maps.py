@@ -13,6 +13,8 @@ UNIT_BYTES = 16
 MOST_DIMENSIONS = 5
 MOST_BOX_EXTENT = 256
 SWIZZLES = (0, 32, 64, 128)
+PROMOTIONS = (256, 128)
+"""Bytes to which the second-level cache can be told to extend what it misses."""
 
 
 def tensor_map_problem(tensor_map: TensorMap) -> str | None:
@@ -26,6 +28,8 @@ def tensor_map_problem(tensor_map: TensorMap) -> str | None:
         return f"{name} describes a tensor of shape {tensor_map.extents}"
     if len(tensor_map.extents) > 1 and tensor_map.extents[-1] * size % UNIT_BYTES:
         return f"{name}: rows of {tensor_map.extents[-1] * size} bytes are no multiple of {UNIT_BYTES}"
+    if tensor_map.promotion not in PROMOTIONS:
+        return f"{name} is promoted to {tensor_map.promotion} bytes: {', '.join(map(str, PROMOTIONS))} are possible"
     inner = tensor_map.box[-1] * size
     if inner % UNIT_BYTES:
         return f"{name}: the rows of its box have {inner} bytes, no multiple of {UNIT_BYTES}"

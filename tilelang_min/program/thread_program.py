@@ -90,6 +90,7 @@ class TensorMap:
     ``name`` is the kernel parameter that holds the map, ``parameter`` the tensor it describes.  ``shape`` and ``box`` are in
     elements, outermost dimension first, of a dense row-major view of the tensor; ``swizzle`` is 0, 32, 64 or 128 bytes, and then
     the innermost extent of the box is at most that many bytes.  Elements out of range read as zero and are not written.
+    ``promotion`` are the bytes, 128 or 256, to which the second-level cache extends what it misses.
     """
 
     name: str
@@ -98,6 +99,7 @@ class TensorMap:
     shape: tuple[Extent, ...]
     box: tuple[int, ...]
     swizzle: int
+    promotion: int = 256
 
     @property
     def extents(self) -> tuple[int, ...]:

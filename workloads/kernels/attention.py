@@ -54,19 +54,17 @@ def attention(
             scores_sum = T.alloc_fragment((block_M,), "float32")
             logsum = T.alloc_fragment((block_M,), "float32")
 
-            # Of causal blocks the longest start first: those that end last are short.
-            row = (-(-seq_len // block_M) - 1 - bx if causal else bx) * block_M
-            T.copy(Q[bz, row : row + block_M, by, :], Q_shared)
+            T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
             T.fill(scores_max, -T.infinity("float32"))
-            seen = T.min(seq_len, row + block_M) if causal else seq_len
+            seen = T.min(seq_len, (bx + 1) * block_M) if causal else seq_len
             for k in T.Pipelined(T.ceildiv(seen, block_N), num_stages=num_stages):
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by // group, :], K_shared)
                 for i, j in T.Parallel(block_M, block_N):
                     hidden = k * block_N + j >= seq_len
                     if causal:
-                        hidden = hidden or k * block_N + j > row + i
+                        hidden = hidden or k * block_N + j > bx * block_M + i
                     acc_s[i, j] = T.if_then_else(hidden, -T.infinity("float32"), 0)
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
                 T.copy(scores_max, scores_max_prev)
@@ -85,7 +83,7 @@ def attention(
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
             for i, j in T.Parallel(block_M, dim):
                 acc_o[i, j] /= logsum[i]
-            T.copy(acc_o, Output[bz, row : row + block_M, by, :])
+            T.copy(acc_o, Output[bz, bx * block_M : (bx + 1) * block_M, by, :])
 
     return main
 

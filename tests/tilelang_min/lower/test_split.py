@@ -194,3 +194,14 @@ def test_persistent_blocks_of_a_grid_known_at_launch() -> None:
         fixed = with_sizes(program, {"m": m})
         assert fixed.grid == (min(4, -(-m // 128) * 3), 1, 1)
         assert near(simulate(fixed, {"A": a, "B": b}).outputs["C"], expected)
+
+
+def test_what_the_cache_fetches_beside_a_box() -> None:
+    """Of tiles that bring one box of a row at a time the next; not where they bring it at once."""
+
+    def promotions(deep: int) -> list[tuple[str, int]]:
+        _, program = lowered(matmul(64, 64, 256, 64, 64, deep, 2, 128, transpose_b=True, out="float16"), split=False)
+        return [(item.parameter, item.promotion) for item in program.tensor_maps]
+
+    assert promotions(64) == [("A", 256), ("B", 256), ("C", 256)]
+    assert promotions(128) == [("A", 128), ("B", 128), ("C", 256)]
