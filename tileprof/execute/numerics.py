@@ -57,7 +57,10 @@ class Numerics:
         names = [parameter["name"] for parameter in parameters]
         wrong = [name for name in job["inputs"] if name not in names]
         if wrong:
-            raise KernelSourceError(f"inputs names '{wrong[0]}', and the kernel's parameters are {', '.join(names)}")
+            raise KernelSourceError(
+                f"inputs names '{wrong[0]}', and the kernel's parameters are {', '.join(names)}",
+                remedy="name one of them in the workload's inputs, or leave it out",
+            )
         self.kinds = {name: kind for name, kind in job["inputs"].items() if isinstance(kind, str)}
         self.functions = {
             name: FunctionReference.from_json(kind) for name, kind in job["inputs"].items() if not isinstance(kind, str)

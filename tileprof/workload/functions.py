@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,11 +27,16 @@ class ReferenceProblem(Exception):
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters of a function as its source has them."""
+    """Parameters of a function as its source has them.
+
+    ``tensors`` are the parameters of the kernel that it makes, where it plainly returns a function under ``@T.prim_func`` of its
+    own; None where that cannot be seen.
+    """
 
     names: tuple[str, ...]
     required: tuple[str, ...]
     open: bool  # takes **keywords
+    tensors: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signat
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(statement.name)
             if all(_keeps_signature(decorator) for decorator in statement.decorator_list):
-                signatures[statement.name] = _signature(statement.args)
+                signatures[statement.name] = replace(_signature(statement.args), tensors=_tensors(statement))
         elif isinstance(statement, ast.ClassDef):
             names.add(statement.name)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -142,3 +148,36 @@ def _signature(arguments: ast.arguments) -> Signature:
         required=tuple(a.arg for a in [*without_default, *keyword_required]),
         open=arguments.kwarg is not None,
     )
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _tensors(factory: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...] | None:
+    """Parameters of all kernels that a factory may return; None where one of them is not a function in its own body."""
+    kernels: dict[str, ast.FunctionDef] = {}
+    returned: list[str | None] = []
+    for node in _own_nodes(factory.body):
+        if isinstance(node, ast.FunctionDef) and any(_is_kernel(decorator) for decorator in node.decorator_list):
+            kernels[node.name] = node
+        elif isinstance(node, ast.Return):
+            returned.append(node.value.id if isinstance(node.value, ast.Name) else None)
+    if not returned or not all(name in kernels for name in returned):
+        return None
+    names = [argument.arg for name in returned if name for argument in kernels[name].args.args]
+    return tuple(dict.fromkeys(names))
+
+
+def _own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Statements of a function, those in blocks included and those of functions in it left out."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _FUNCTIONS):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_kernel(decorator: ast.expr) -> bool:
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(function).rpartition(".")[2] == "prim_func"

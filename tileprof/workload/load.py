@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import types
 import typing
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from tileprof.workload.records import Workload
 from tileprof.workload.schema import WorkloadModel
 from tileprof.workload.semantics import build_workload
 from tileprof.workload.units import describe
-from tileprof.workload.yaml_source import Document, parse_yaml
+from tileprof.workload.yaml_source import Document, parse_yaml, plain_scalar
 from tileprof.workload.yaml_source import Path as YamlPath
 
 
@@ -78,38 +82,54 @@ def _check_parts(document: Document, path: Path) -> None:
     value = document.value
     if not isinstance(value, dict):
         return
-    for _ in range(8):  # taking a part out can make its parent invalid
+    for _ in range(MOST_DEPTH):  # taking a part out can make its parent invalid
         try:
             model = WorkloadModel.model_validate(value)
         except ValidationError as error:
-            value = _without(value, [item["loc"] for item in error.errors(include_url=False)])
+            value = _without(value, {_to_drop(item) for item in error.errors(include_url=False)})
         else:
             build_workload(model, document, path)
             return
 
 
-def _without(value: Any, places: list[tuple[str | int, ...]]) -> Any:
-    """A copy of ``value`` in which the parts at ``places`` are replaced by something harmless or left out."""
+MOST_DEPTH = 12
+"""Mappings and lists of the format inside one another, and some more."""
+
+
+def _to_drop(item: Any) -> tuple[str | int, ...]:
+    """The part that one of pydantic's errors makes unusable: what it is about, or what lacks a key."""
+    location: tuple[str | int, ...] = item["loc"]
+    if location and location[-1] == "[key]":
+        return location[:-1]
+    # the keys that the file itself and a kernel need are stood in for
+    stood_in = len(location) == 1 or (len(location) == 3 and location[0] == "kernels")
+    return location[:-1] if item["type"] == "missing" and not stood_in else location
+
+
+def _without(value: Any, dropped: set[tuple[str | int, ...]]) -> Any:
+    """A copy of ``value`` in which the parts at ``dropped`` are replaced by something harmless or left out."""
 
     def prune(node: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(node, dict):
             return {k: prune(v, (*path, k)) for k, v in node.items() if (*path, k) not in dropped}
         if isinstance(node, list):
-            # an index in a message must stay true, so lists are dropped as a whole unless they hold mappings
+            if path == ("kernels",):
+                return [prune(v, (*path, i)) if isinstance(v, dict) else {} for i, v in enumerate(node)]
+            # an index in a message must stay true, so other lists are dropped as a whole unless they hold mappings
             if any((*path, i) in dropped for i in range(len(node))) and not all(isinstance(v, dict) for v in node):
                 return []
             return [prune(v, (*path, i)) for i, v in enumerate(node)]
         return node
 
-    dropped = set(places)
     pruned = prune(value, ())
     pruned.setdefault("version", 1)
     pruned.setdefault("name", "unnamed")
-    kernels = pruned.get("kernels")
-    if isinstance(kernels, list):
-        for index, kernel in enumerate(kernels):
-            if isinstance(kernel, dict):
-                kernel.setdefault("name", f"unnamed-{index}")
+    if not pruned.get("targets"):
+        pruned["targets"] = {"unnamed": {"target": "cpu"}}
+    if not pruned.get("kernels"):
+        pruned["kernels"] = [{}]  # no kernel of the file: nothing is said of it
+    for index, kernel in enumerate(pruned["kernels"]):
+        kernel.setdefault("name", f"unnamed-{index}")
     return pruned
 
 
@@ -171,7 +191,7 @@ def _wording(kind: str, item: Any, found: Any) -> str:
     if kind == "string_type":
         return f"{expected}, found {describe(found)}{quotes}"
     if kind == "list_type" and not isinstance(found, dict):
-        return f"{expected}, found {describe(found)}; write [{found}]"
+        return f"{expected}, found {describe(found)}; write [{_as_list(item['loc'], found)}]"
     if expected is not None:
         return f"{expected}, found {describe(found)}"
     if kind in {"string_pattern_mismatch", "string_too_long"}:
@@ -179,6 +199,29 @@ def _wording(kind: str, item: Any, found: Any) -> str:
     if kind == "too_short":
         return "needs at least one entry"
     return str(item["msg"])
+
+
+_BARE = re.compile(r"(?!-$)[\w./+=@%-][\w./+=@% -]*(?<! )")
+
+
+def _as_list(location: tuple[str | int, ...], found: Any) -> str:
+    """What stands in the list that was meant: the words of a command, else the value itself."""
+    if not isinstance(found, str):
+        return str(found)
+    words = [found]
+    if location[-1] == "command":
+        with suppress(ValueError):  # an open quote
+            words = shlex.split(found)
+    return ", ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    """A word as YAML takes it for text."""
+    try:
+        bare = _BARE.fullmatch(word) is not None and isinstance(plain_scalar(word), str)
+    except ValueError:
+        bare = False
+    return word if bare else json.dumps(word, ensure_ascii=False)
 
 
 def valid_keys(location: tuple[str | int, ...]) -> list[str]:

@@ -59,6 +59,7 @@ def build_workload(model: schema.WorkloadModel, document: Document, path: Path) 
     kernels = [
         _KernelBuilder(kernel, index, model, document, directory, targets, groups).build()
         for index, kernel in enumerate(model.kernels)
+        if document.is_mapping(("kernels", index))  # else it only stands for one that cannot be read
     ]
     return Workload(
         file=printable(path.name),
@@ -171,7 +172,7 @@ class _KernelBuilder:
             where=tuple(kernel.where),
             exclude=tuple(dict(entry) for entry in kernel.exclude),
             targets=self.target_names(),
-            inputs=self.inputs(),
+            inputs=self.inputs(signature),
             reference=reference,
             tolerance=Tolerance(kernel.tolerance.rtol, kernel.tolerance.atol) if kernel.tolerance else None,
             metrics=self.metric_list(),
@@ -290,8 +291,13 @@ class _KernelBuilder:
                 self.report(("targets", index), f"the target '{name}' is in the list already")
         return tuple(name for name in self.kernel.targets if name in self.targets)
 
-    def inputs(self) -> dict[str, str | FunctionReference]:
+    def inputs(self, signature: Signature | None) -> dict[str, str | FunctionReference]:
         filled: dict[str, str | FunctionReference] = {}
+        tensors = signature.tensors if signature is not None and self.kernel.source is not None else None
+        if tensors is not None:
+            for name in self.written("inputs"):
+                if name not in tensors:
+                    self.report(("inputs", name), unknown("tensor of the kernel", name, tensors), key=True)
         for name, kind in self.kernel.inputs.items():
             if kind in INPUT_KINDS:
                 filled[name] = kind

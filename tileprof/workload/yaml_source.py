@@ -63,13 +63,22 @@ class Document:
 
     def keys(self, path: Path) -> list[str]:
         """Keys of the mapping at ``path``; none where there is no mapping."""
+        node = self._at(path)
+        return list(node) if isinstance(node, dict) else []
+
+    def is_mapping(self, path: Path) -> bool:
+        """Whether there is a mapping at ``path``."""
+        return isinstance(self._at(path), dict)
+
+    def _at(self, path: Path) -> Any:
+        """The value at ``path``; None where there is none."""
         node = self.value
         for part in path:
             is_there = part in node if isinstance(node, dict) else isinstance(node, list) and part in range(len(node))
             if not is_there:
-                return []
+                return None
             node = node[part]
-        return list(node) if isinstance(node, dict) else []
+        return node
 
     def report(self, path: Path, message: str, *, key: bool = False, offset: int | None = None) -> None:
         """Note a problem at ``path``; ``offset`` is a place inside the text of a scalar on one line."""

@@ -63,7 +63,7 @@ kernels:
   - {name: wrong, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:triple"}
   - {name: bad_reference, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:broken_reference", targets: [cpu]}
   - {name: short_reference, source: "kernels.py:scale", shapes: [{N: 100}], reference: "kernels.py:wrong_shape", targets: [cpu]}
-  - {name: bad_input, source: "kernels.py:scale", shapes: [{N: 100}], inputs: {Q: ones}, targets: [cpu]}
+  - {name: bad_input, source: "kernels.py:opaque", shapes: [{N: 100}], inputs: {Q: ones}, targets: [cpu]}
   - {name: bad_file, source: "raises.py:kernel", shapes: [{M: 1}], targets: [cpu]}
   - {name: misfit, source: "kernels.py:misfit", shapes: [{M: 64}], targets: [cpu]}
   - {name: rank, source: "kernels.py:rank", shapes: [{M: 64}], targets: [cpu]}

@@ -64,6 +64,11 @@ def hungry(M, block):
     return main
 
 
+def opaque(N):
+    """Whoever reads this file does not see the kernel's tensors."""
+    return scale.for_target("cpu")(N)
+
+
 def raising(M):
     raise ValueError("this factory does not like you")
 

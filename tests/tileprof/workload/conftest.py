@@ -17,6 +17,27 @@ import tilelang_min as tilelang
 def matmul(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=1, dtype="float16"):
     raise AssertionError("loading a workload runs no kernel file")
 
+@tilelang.jit
+def two(M, swap=False):
+    @T.prim_func
+    def plain(X: T.Tensor((M,)), Y: T.Tensor((M,))):
+        def not_returned(): return 0
+
+    @T.prim_func
+    def swapped(Y: T.Tensor((M,)), X: T.Tensor((M,)), Z: T.Tensor((M,))):
+        pass
+
+    if swap:
+        return swapped
+    return plain
+
+def wrapped(M):
+    @T.prim_func
+    def plain(X: T.Tensor((M,))):
+        pass
+
+    return decorate(plain)
+
 def reference(A, B):
     return A @ B
 

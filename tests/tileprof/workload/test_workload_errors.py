@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,115 @@ def test_all_mistakes_at_once_each_at_its_place(problems: Problems, good: str) -
         "11:13: unknown parameter of matmul 'block_m'; did you mean 'block_M'?",
         "12:5: unknown key 'refrence'; did you mean 'reference'?",
     ]
+
+
+FAULTY = """\
+version: 1
+nme: x
+name: gemm
+defaults: {timing: {warmups: 1, samples: "five"}, timeout: 120q}
+targets:
+  cpu: {target: cpux}
+  g: {target: "cuda:sm_91", profilr: ncu}
+  h: {profiler: ncu}
+metrics: {own: [time.nss]}
+kernels:
+  - name: add
+    source: kernels/gemm.py
+    tiles: {block: 64}
+    where: ["blok > 3", "block +"]
+    targets: [cpuu]
+    inputs: {A: normall}
+    tolerance: {rtol: -1}
+    metrics: [memry]
+    checks: {shared.conflict: {max: 0}, time.ns: {max_regresion: 5%}}
+  - not a kernel
+  - name: two
+    source: kernels/gemm.py:two
+    bundle: x.tlk
+    shapes: [{M: 1, Q: 2}, {M: -2}]
+    inputs: {Z: ones, W: ones}
+"""
+
+
+def test_what_the_schema_refuses_hides_nothing_else(problems: Problems) -> None:
+    assert [line.split(";")[0] for line in problems(FAULTY)] == [
+        "2:1: unknown key 'nme'",
+        "4:21: unknown key 'warmups'",
+        "4:42: expected a whole number, found 'five'",
+        "4:60: expected a duration such as 120s, 500ms or 2min, found '120q'",
+        "6:17: unknown target 'cpux'",
+        "7:15: unknown target 'cuda:sm_91'",
+        "7:29: unknown key 'profilr'",
+        "8:3: the key 'target' is missing",
+        "9:17: unknown metric 'time.nss'",
+        "12:13: expected FILE:FUNCTION or package.module:function, found 'kernels/gemm.py'",
+        "14:14: unknown name 'blok'",
+        "14:33: not an expression: invalid syntax",
+        "15:15: unknown target 'cpuu'",
+        "16:17: unknown way to fill an input 'normall'",
+        "17:5: the key 'atol' is missing",
+        "17:23: expected a number of 0 or more, found -1",
+        "18:15: unknown metric or group 'memry'",
+        "19:14: unknown metric 'shared.conflict'",
+        "19:51: unknown key 'max_regresion'",
+        "20:5: expected a mapping, found 'not a kernel'",
+        "23:5: 'bundle' and 'source' exclude each other",
+        "23:13: there is no bundle x.tlk",
+        "24:21: unknown parameter of two 'Q'",
+        "24:32: expected a whole number of 1 or more, found -2",
+        "25:23: unknown tensor of the kernel 'W'",
+    ]
+
+
+@pytest.mark.parametrize("missing", ["targets", "kernels"])
+def test_a_part_that_is_missing_hides_nothing_else(problems: Problems, missing: str) -> None:
+    before, after = ("targets:", "kernels:"), FAULTY.index("kernels:")
+    text = FAULTY[:after] if missing == "kernels" else FAULTY.replace(FAULTY[FAULTY.index(before[0]) : after], "")
+    found = problems(text)
+    assert f"1:1: the key '{missing}' is missing" in found
+    expected = "12:13: expected FILE:" if missing == "targets" else "6:17: unknown target 'cpux'"
+    expected = "7:13: expected FILE:" if missing == "targets" else expected
+    assert any(line.startswith(expected) for line in found), found
+    assert not any("unnamed" in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ("sleep 0.01", '[sleep, "0.01"]'),
+        ("python3 -c 'print(1)' {N}", '[python3, -c, "print(1)", "{N}"]'),
+        ("./a.out --size=3 'a b' yes 'on: x'", '[./a.out, --size=3, a b, yes, "on: x"]'),
+        ("it's", '["it\'s"]'),  # an open quote: as it stands
+        ("ls", "[ls]"),
+    ],
+)
+def test_a_command_that_is_a_line_is_shown_as_its_words(
+    load: Load, problems: Problems, command: str, written: str
+) -> None:
+    text = (
+        "version: 1\nname: x\ntargets: {cpu: {target: cpu}}\nkernels:\n  - {name: a, args: {N: 1}, command: COMMAND}\n"
+    )
+    found = problems(text.replace("COMMAND", '"' + command + '"'))
+    assert found == [f"5:38: expected a list, found {command!r}; write {written}"]
+    (kernel,) = load(text.replace("COMMAND", written)).kernels  # the advice is right
+    assert kernel.command == (("it's",) if command == "it's" else tuple(shlex.split(command)))
+
+
+@pytest.mark.parametrize(("source", "name", "fits"), [("two", "Z", True), ("two", "M", False), ("wrapped", "Q", True)])
+def test_inputs_name_tensors_of_the_kernel(load: Load, problems: Problems, source: str, name: str, fits: bool) -> None:
+    """Known where a factory plainly returns its own kernels; of one that does more with them nothing is said here."""
+    text = f"""\
+version: 1
+name: x
+targets: {{cpu: {{target: cpu}}}}
+kernels:
+  - {{name: a, source: "kernels/gemm.py:{source}", shapes: [{{M: 4}}], inputs: {{{name}: ones}}}}
+"""
+    if fits:
+        load(text)
+    else:
+        assert problems(text)[0].endswith(f"unknown tensor of the kernel '{name}'; known: X, Y, Z")
 
 
 def test_the_message_shows_the_line_and_a_caret(load: Load, folder: Path, good: str) -> None:
