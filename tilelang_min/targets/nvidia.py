@@ -170,7 +170,7 @@ _DEVICES: dict[str, tuple[Device, ...]] = {
                 _HOPPER_TENSOR,
                 _HOPPER_CLUSTERS,
             ),
-            launch_ns=3500,  # one block, cold L2, median: benchmarks/h200_diagnosis.py
+            launch_ns=3600,  # one block, cold L2, median: benchmarks/h200_diagnosis.py
         ),
         _device("H100 PCIe", 114, 1755, 2039, _HOPPER, _H100_PCIE, _HOPPER_PCIE_TENSOR),
     ),

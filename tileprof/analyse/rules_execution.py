@@ -11,7 +11,7 @@ from typing import Any
 
 from tileprof.analyse.bounds import Facts
 from tileprof.analyse.figures import static_instructions
-from tileprof.analyse.findings import LIKELY, PERHAPS, SURE, Finding, finding
+from tileprof.analyse.findings import LIKELY, PERHAPS, Finding, finding
 from tileprof.analyse.units import amount, share
 
 IDLE_UNITS = 0.8
@@ -71,8 +71,7 @@ def few_blocks(facts: Facts) -> Iterator[Finding]:
             basis += ", as far as blocks that share a unit slow each other down"
     if gain is not None and gain < 0.01 and facts.measured:
         return
-    confidence = SURE if facts.measured and title == "Too few blocks" else LIKELY
-    yield finding(facts, "few-blocks", title, evidence, advice, confidence, gain, basis)
+    yield finding(facts, "few-blocks", title, evidence, advice, LIKELY, gain, basis)
 
 
 def _spread(facts: Facts, product: bool) -> float | None:

@@ -130,9 +130,11 @@ def exposed_latency(facts: Facts) -> Iterator[Finding]:
         gain = min(waiting, facts.gain_at(left) or 0.0)
         basis = "the waiting, which goes with loads that a shared tile serves"
     else:
-        advice = (
-            "copy ahead: T.Pipelined with num_stages of 2 or more around T.copy, or more independent loads a thread"
-        )
+        advice = "more independent loads a thread, or more warps a unit"
+        if facts.in_loop(worst):
+            advice = (
+                "copy ahead: T.Pipelined with num_stages of 2 or more around T.copy, or more independent loads a thread"
+            )
     yield finding(facts, "exposed-latency", "Exposed memory latency", evidence, advice, LIKELY, gain, basis, worst)
 
 

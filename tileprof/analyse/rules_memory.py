@@ -137,7 +137,7 @@ def wasteful_accesses(facts: Facts) -> dict[int, tuple[float, float]]:
         return {}
     kind, whole = _sectors(facts)
     found = {}
-    kinds = {record["id"]: record["kind"] for record in facts.case.operations}
+    atomic = {o["id"] for o in facts.case.operations if "T.atomic_" in str(o.get("label"))}
     for operation in facts.figures.operations_with("global.sectors", kind):
         taken = facts.figures.of_operation("global.sectors", kind, operation)
         # The profiler's ideal is of the addresses asked for; ours, of the bytes if they lay together, says more.
@@ -146,7 +146,7 @@ def wasteful_accesses(facts: Facts) -> dict[int, tuple[float, float]]:
         ) or facts.figures.of_operation("global.sectors_ideal", kind, operation)
         if taken is None or ideal is None or ideal.value <= 0 or taken.value < WASTEFUL * ideal.value:
             continue
-        if kinds.get(operation) == "atomic":
+        if operation in atomic:
             continue  # updates of a fragment go where its layout has them
         if taken.value - ideal.value >= 0.05 * whole:
             found[operation] = (taken.value, ideal.value)
@@ -302,7 +302,8 @@ def memory_bound(facts: Facts) -> Iterator[Finding]:
         "move fewer bytes: fuse this kernel with its neighbours, keep a narrower type in memory, reuse what was read"
     )
     if moved is not None and least:
-        evidence.append(f"{amount(moved)}B moved, at least {amount(least)}B needed (measured, derived)")
+        kept = ", some of which the cache kept" if moved < least else ""
+        evidence.append(f"{amount(moved)}B moved, at least {amount(least)}B needed{kept} (measured, derived)")
         if moved > 1.2 * least:
             gain, basis = facts.saving("dram", dram * (1 - least / moved)), "bytes moved more than once"
             advice = (
