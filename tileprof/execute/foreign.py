@@ -21,8 +21,8 @@ from tileprof.collect import ncu, ncu_foreign, rocprofv3
 from tileprof.collect.profile import ForeignProfile
 from tileprof.execute.child import ChildTimeout, run_command, tail_of, timed_command
 from tileprof.execute.measuring import measuring, run_ncu
-from tileprof.execute.profiled_amd import Rocprofv3
 from tileprof.execute.results import CaseBuilder
+from tileprof.execute.rocprofv3_run import Rocprofv3
 from tileprof.execute.traced import trace
 from tileprof.launcher import foreign as runner
 from tileprof.plan.plan import TargetPlan

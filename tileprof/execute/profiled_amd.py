@@ -10,34 +10,25 @@ import dataclasses
 import json
 import math
 import re
-import shutil
 import statistics
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 from tilelang_min import targets
 from tileprof.analyse.join_samples import join_samples
-from tileprof.collect import rocprofv3, rocprofv3_json
-from tileprof.collect.pc_samples import Sample
 from tileprof.collect.profile import ForeignLaunch, ForeignProfile
-from tileprof.collect.rocprofv3 import TOOL, Listed, Sampling, Selection
-from tileprof.collect.rocprofv3_log import trouble_in
+from tileprof.collect.rocprofv3 import TOOL, Sampling, Selection
 from tileprof.errors import MeasurementInvalid, ProfilerUnavailable, TileprofError
-from tileprof.execute.child import run_command
 from tileprof.execute.measuring import measuring
 from tileprof.execute.profiled import Waiting
 from tileprof.execute.results import CaseBuilder
-from tileprof.launcher.jobs import SEQUENCE_FAILED
+from tileprof.execute.rocprofv3_run import Rocprofv3, listing
 from tileprof.metrics import make
-from tileprof.metrics.amd_blocks import CYCLES
 from tileprof.metrics.plausible import flag_implausible
-from tileprof.plan.passes import PassPlan
 from tileprof.plan.plan import TargetPlan
 from tileprof.store.directory import RunDirectory
 from tileprof.store.records import Metric, Provenance
@@ -52,156 +43,6 @@ SAMPLED_NS = 5e6
 """Time of the kernel that is sampled, if that many launches take so long."""
 WANTED_SAMPLES = 200_000
 """About so many samples are taken: enough for shares of operations, and a file that is read in seconds."""
-_ASK_SECONDS = 60.0
-
-
-class Rocprofv3:
-    """Runs a program under rocprofv3; ``child`` makes its command line for a number of launches.
-
-    ``name`` is that of its files, ``notes`` what is to be said of the measurement.  Methods raise what
-    :func:`tileprof.collect.rocprofv3.collected` and :func:`tileprof.execute.child.run_command` raise, and give None once ``stop``
-    is set.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        plan: TargetPlan,
-        directory: RunDirectory,
-        limit_s: float,
-        stop: threading.Event,
-        child: Callable[[int], Sequence[str]],
-        cwd: Path | None = None,
-    ) -> None:
-        found = rocprofv3.find()
-        if found is None:
-            raise ProfilerUnavailable(f"{TOOL} is gone")
-        self.tool = found
-        self.plan = plan
-        self.arch = plan.target.target.partition(":")[2]
-        self.limit_s = limit_s
-        self.stop = stop
-        self.child = child
-        self.cwd = cwd
-        self.raw = directory.raw / f"{name}.rocprofv3"
-        self.temporary = directory.temporary / f"{name}.rocprofv3"
-        self.version = version_of(found)
-        self.notes: list[str] = []
-
-    def counters(self, launches: int, selection: Selection | None) -> ForeignProfile | None:
-        """The planned counters of the selected launches, all passes joined."""
-        if self.plan.passes is None:
-            raise ProfilerUnavailable(f"{TOOL} has no passes to make")
-        plan, lacking = known_counters(self.plan.passes.passes, self.arch, listing(self.tool))
-        if lacking:
-            self.notes.append(f"counters that this GPU does not have: {', '.join(lacking)}")
-        shutil.rmtree(self.raw, ignore_errors=True)
-        self.raw.mkdir(parents=True)
-        child, extra = self.child(launches), self._extra(plan)
-        commands = rocprofv3.counter_commands(
-            self.tool, child, plan, self.raw, selection=selection, extra=extra, traced=True
-        )
-        log, worst = "", 0
-        for number, command in enumerate(commands, 1):
-            said, status = self._run(command, f"pass_{number}")
-            if status is None:
-                return None
-            log += said
-            worst = worst or status
-            if not any((self.raw / f"pass_{number}").rglob("*.csv")) and len(commands) > 1:
-                self.notes.append(f"pass {number} of {len(commands)} wrote nothing (status {status})")
-        profile = rocprofv3.collected(self.raw, log, worst)
-        self.notes += profile.notes
-        return profile
-
-    def trace(self, launches: int) -> ForeignProfile | None:
-        """A trace of kernels and ROCTX ranges without counters."""
-        output = self._fresh("trace")
-        command = rocprofv3.trace_command(self.tool, self.child(launches), output, calls=False)
-        log, status = self._run(command, "trace")
-        return None if status is None else rocprofv3.collected(output, log, status)
-
-    def samples(self, launches: int, way: Sampling, interval: int, symbol: str) -> list[Sample] | None:
-        """PC samples of a kernel; none are a note."""
-        output = self._fresh("samples")
-        command = rocprofv3.sampling_command(self.tool, self.child(launches), output, way, interval)
-        log, status = self._run(command, "samples")
-        if status is None:
-            return None
-        error = trouble_in(log)
-        if error is not None:
-            raise error
-        files = sorted(output.rglob("*_results.json"))
-        found = [sample for file in files for sample in rocprofv3_json.samples_of(file, symbol)]
-        if not found:
-            self.notes.append(f"no PC samples: {TOOL} took none of kernel {symbol} (status {status})")
-        return found
-
-    def _fresh(self, name: str) -> Path:
-        """An empty folder for what is not kept."""
-        place = self.temporary / name
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        return place
-
-    def _run(self, command: Sequence[str], name: str) -> tuple[str, int | None]:
-        """What a command printed, and its exit status; None once the sweep is stopped."""
-        self.temporary.mkdir(parents=True, exist_ok=True)
-        log = self.temporary / f"{name}.log"
-        log.unlink(missing_ok=True)
-        status = run_command(command, self.limit_s, log, self.stop, cwd=self.cwd)
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        if SEQUENCE_FAILED in said:  # passes with other launches than the rest cannot be joined
-            raise MeasurementInvalid(f"{TOOL}: a case that shares the process failed")
-        return said, status
-
-    def _extra(self, plan: PassPlan) -> Path | None:
-        """The file that defines accumulations, where the plan has some."""
-        counters = [name for one in plan.passes for name in one]
-        if not any(name.endswith("_ACCUM") for name in counters):
-            return None
-        path = self.raw / "counters.yaml"
-        path.write_text(rocprofv3.extra_counters(counters, self.version, [self.arch]), encoding="utf-8")
-        return path
-
-
-@cache
-def version_of(tool: str) -> str:
-    """The version that a rocprofv3 says it has, which its files do not tell; "" where it says none."""
-    try:
-        answer = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return rocprofv3.parse_version(answer.stdout)
-
-
-@cache
-def listing(tool: str) -> tuple[Listed, ...]:
-    """What ``rocprofv3 -L`` says of this machine's GPUs; nothing where it fails: then nothing is left out beforehand."""
-    try:
-        answer = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return rocprofv3.parse_listing(answer.stdout)
-
-
-def known_counters(plan: PassPlan, arch: str, listed: Sequence[Listed]) -> tuple[PassPlan, tuple[str, ...]]:
-    """The plan without counters that the GPU does not list, and these; the same plan where it lists none.
-
-    Accumulations are defined by us, and bracketed instances and sums stand for the counter that is listed.
-    """
-    known = {name for gpu in listed if gpu.arch == arch for name in gpu.counters}
-    if not known:
-        return plan, ()
-
-    def has(name: str) -> bool:
-        base = re.sub(r"(_ACCUM|\[\d+\])$", "", name)
-        return bool({name, base, base.removesuffix("_sum")} & known)
-
-    lacking = {name for one in plan.passes for name in one if not has(name)}
-    kept = [tuple(name for name in one if name not in lacking) for one in plan.passes]
-    passes = tuple(one for one in kept if set(one) - {CYCLES} or len(kept) == 1)
-    return dataclasses.replace(plan, passes=passes), tuple(sorted(lacking))
 
 
 class RocprofPhase:

@@ -16,11 +16,12 @@ from types import SimpleNamespace
 import pytest
 
 from tileprof.collect.rocprofv3 import Listed, Sampling
-from tileprof.execute import profiled_amd
+from tileprof.execute import profiled_amd, rocprofv3_run
 from tileprof.execute.foreign import recorded
 from tileprof.execute.profiled import Waiting
-from tileprof.execute.profiled_amd import RocprofPhase, interval_for, known_counters
+from tileprof.execute.profiled_amd import RocprofPhase, interval_for
 from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.execute.rocprofv3_run import known_counters
 from tileprof.launcher import ranges
 from tileprof.plan.amd_counters import counter_plan
 from tileprof.plan.machine import Gpu
@@ -67,7 +68,8 @@ def profile(rocm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prof
     monkeypatch.setenv("STAND_IN_COUNTERS", str(tmp_path / "counters.json"))
     monkeypatch.setenv("STAND_IN_COMMANDS", str(tmp_path / "commands"))
     monkeypatch.setattr(profiled_amd, "sys", SimpleNamespace(executable=str(program)))
-    monkeypatch.setattr(profiled_amd, "listing", lambda tool: ())
+    for module in (profiled_amd, rocprofv3_run):
+        monkeypatch.setattr(module, "listing", lambda tool: ())
 
     def run(
         fault: str = "",

@@ -16,7 +16,7 @@ from build import compile_library
 import tilelang_min as tilelang
 from tileprof.analyse.agreement import comparisons
 from tileprof.cli.main import main
-from tileprof.execute import profiled_amd, runner
+from tileprof.execute import rocprofv3_run, runner
 from tileprof.plan.machine import Gpu, probe
 from tileprof.store.reader import read_run
 from tileprof.store.records import CaseResult, Metric
@@ -67,7 +67,7 @@ targets:
 metrics:
   raw: {rocprofv3: [SQ_BUSY_CYCLES]}
 kernels:
-  - {name: turn, source: "kernels.py:turn", shapes: [{N: 64}], reference: "kernels.py:turned"}
+  - {name: turn, source: "kernels.py:turn", shapes: [{N: [64, 96]}], reference: "kernels.py:turned"}
 """
 
 COUNTERS = {
@@ -104,14 +104,14 @@ def amd(rocm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     (tmp_path / "w.yaml").write_text(WORKLOAD)
 
     def run(*arguments: str) -> tuple[int, CaseResult, Path]:
-        profiled_amd.listing.cache_clear()
+        rocprofv3_run.listing.cache_clear()
         status = main(["run", "w.yaml", "-o", "run", "--force", *arguments])
-        (case,) = read_run(tmp_path / "run" / "run.sqlite").cases
+        case, *_ = read_run(tmp_path / "run" / "run.sqlite").cases
         return status, case, tmp_path / "run"
 
     yield run
     signal.signal(signal.SIGTERM, before)
-    profiled_amd.listing.cache_clear()
+    rocprofv3_run.listing.cache_clear()
 
 
 def commands(place: Path) -> list[list[str]]:
@@ -178,9 +178,13 @@ def test_everything_is_measured_and_stands_beside_what_was_simulated(amd: Any, t
     assert len(counted) == 4
     for command in counted:
         assert command[command.index("--kernel-include-regex") + 1] == "turn"
-        assert command[command.index("--kernel-iteration-range") + 1] == "[3]"
+        assert "--kernel-iteration-range" not in command, "of two cases all launches; their ranges tell them apart"
         assert command[-3:-1] == ["-m", "tileprof.launcher"]
-    assert [("--kernel-trace" in c, "--pc-sampling-method" in c) for c in asked[4:]] == [(True, False), (True, True)]
+    assert ["--pc-sampling-method" in command for command in asked[4:]] == [False, True, True], (
+        "a trace, samples of each case"
+    )
+    _, other = read_run(directory / "run.sqlite").cases
+    assert (other.status, values(other)["launch.warps"].value, values(other)["launch.blocks"].value) == ("ok", 18, 9)
 
     page = (directory / "index.html").read_text()
     assert "rocprofv3" in page
