@@ -28,6 +28,8 @@ _FOLDERS = ("opt/rocm/lib", "opt/rocm*/lib", "usr/lib/x86_64-linux-gnu", "usr/li
 _WHEELS = (("_rocm_sdk_core", "lib"), ("torch", "lib"))
 """Python packages that bring the library: AMD's own wheels, torch built for ROCm."""
 
+_VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
 _POINTER, _INT, _UNSIGNED, _SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 _TO_POINTER, _TO_INT = ctypes.POINTER(_POINTER), ctypes.POINTER(_INT)
 
@@ -157,7 +159,7 @@ def _without_device(loaded: Any, status: int) -> LaunchError:
         why, remedy = known
         return LaunchError(why, remedy=remedy)
     said = f": {describe(loaded, status)}" if status else ""
-    hidden = [name for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in os.environ]
+    hidden = [name for name in _VISIBLE if name in os.environ]
     remedy = (
         f"see {' and '.join(hidden)}"
         if hidden

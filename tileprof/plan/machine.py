@@ -165,4 +165,17 @@ def amd_gpus(root: Path = Path("/")) -> tuple[Gpu, ...]:
     """AMD GPUs as the kernel's KFD topology lists them."""
     version = root / "sys/module/amdgpu/version"
     driver = version.read_text(errors="replace").strip() if version.is_file() else ""
-    return tuple(Gpu("amd", gpu.name or "AMD GPU", gpu.arch, driver) for gpu in tilelang_targets.amd_gpus(root))
+    return tuple(Gpu("amd", _amd_product(gpu), gpu.arch, driver) for gpu in tilelang_targets.amd_gpus(root))
+
+
+def _amd_product(gpu: tilelang_targets.KfdGpu) -> str:
+    """The product's name: the board's own, or that of the only known device with as many compute units.
+
+    Boards without one go by names as ``ip discovery`` or ``aqua_vanjaram``.
+    """
+    known = f"hip:{gpu.arch}" in tilelang_targets.names()
+    devices = tilelang_targets.resolve(f"hip:{gpu.arch}").devices if known else ()
+    if any(device.name.split()[0] in gpu.name for device in devices):
+        return gpu.name
+    alike = [device.name for device in devices if device.units == gpu.units]
+    return alike[0] if len(alike) == 1 else gpu.name or "AMD GPU"

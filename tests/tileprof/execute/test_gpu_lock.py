@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tilelang_min import targets
 from tileprof.errors import MeasurementInvalid
 from tileprof.execute import gpu_lock
 from tileprof.execute.gpu_lock import first_device, held
@@ -82,3 +83,16 @@ def test_the_first_visible_device_has_one_name(monkeypatch: pytest.MonkeyPatch) 
     assert first_device("nvidia", {"CUDA_VISIBLE_DEVICES": "3,0"}) == "nvidia-GPU-dd"
     assert first_device("nvidia", {"CUDA_VISIBLE_DEVICES": "GPU-dd"}) == "nvidia-GPU-dd"
     assert first_device("amd", {"HIP_VISIBLE_DEVICES": "1"}) == "amd-1"
+
+
+def test_an_amd_gpu_is_known_by_its_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gpu(node: int, unique: str) -> targets.KfdGpu:
+        return targets.KfdGpu(node, "gfx942", "MI300X", f"0000:{node:02x}:00", unique, 304, 8)
+
+    monkeypatch.setattr(targets, "amd_gpus", lambda: (gpu(4, "00ab"), gpu(5, "00cd"), gpu(6, "")))
+    assert first_device("amd", {}) == "amd-00ab"
+    assert first_device("amd", {"HIP_VISIBLE_DEVICES": "1"}) == "amd-00cd"
+    assert first_device("amd", {"ROCR_VISIBLE_DEVICES": "GPU-00cd,0", "HIP_VISIBLE_DEVICES": "1"}) == "amd-00ab"
+    assert first_device("amd", {"HIP_VISIBLE_DEVICES": "2"}) == "amd-6", "its number, where the chip has none"
+    monkeypatch.setattr(targets, "amd_gpus", lambda: ())
+    assert first_device("amd", {"HIP_VISIBLE_DEVICES": "3"}) == "amd-3"

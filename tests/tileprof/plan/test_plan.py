@@ -178,6 +178,28 @@ def test_vendor_listings(tmp_path: Path) -> None:
     assert [gpu.arch for gpu in amd_gpus(tmp_path)] == ["gfx942", "gfx90a"]
 
 
+@pytest.mark.parametrize(
+    ("board", "version", "units", "name"),
+    [
+        ("AMD Instinct MI300X OAM", 90402, 304, "AMD Instinct MI300X OAM"),
+        ("", 90402, 228, "MI300A"),  # the only one with so many compute units
+        ("", 90402, 304, "ip discovery"),  # two have
+        ("", 110000, 96, "ip discovery"),
+    ],
+)
+def test_what_an_amd_gpu_is_called(tmp_path: Path, board: str, version: int, units: int, name: str) -> None:
+    folder = tmp_path / "sys/class/kfd/kfd/topology/nodes/1"
+    folder.mkdir(parents=True)
+    (folder / "properties").write_text(f"simd_count {4 * units}\nsimd_per_cu 4\ngfx_target_version {version}\n")
+    (folder / "name").write_text("ip discovery\n")
+    if board:
+        device = tmp_path / "sys/class/drm/renderD0/device"
+        device.mkdir(parents=True)
+        (device / "product_name").write_text(f"{board}\n")
+    (gpu,) = amd_gpus(tmp_path)
+    assert gpu.name == name
+
+
 def test_the_description_names_no_host_and_no_user() -> None:
     text = json.dumps(probe().to_json())
     assert probe().cores == len(os.sched_getaffinity(0))
