@@ -22,6 +22,7 @@ from tileprof.errors import UsageError
 from tileprof.metrics import METRICS
 from tileprof.store.baselines import COUNTED, EXACT, TIMED, figures_of, key_of
 from tileprof.store.records import CaseResult, Run
+from tileprof.workload.problems import unknown
 
 UNTIMED = "untimed"
 """Outcome beside those of :mod:`tileprof.analyse.gate`."""
@@ -82,13 +83,14 @@ class Comparison:
 
 
 def find_case(run: Run, text: str) -> CaseResult:
-    """The case of an id, or the only one that contains ``text``.  Raises UsageError that lists what fits."""
+    """The case of an id, or the only one that contains ``text``.  Raises UsageError that names the nearest, or what fits."""
     exact = [case for case in run.cases if case.id == text]
     found = exact or [case for case in run.cases if text in case.id]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"no case of the run is called {text!r}", remedy="`tileprof report` lists the cases of a run")
+        ids = [case.id for case in run.cases]
+        raise UsageError(unknown(f"case of {run.name}", text, ids, most=6), remedy="write an id, or enough of one")
     names = ", ".join(case.id for case in found[:4])
     raise UsageError(
         f"{text!r} fits {len(found)} cases: {names}{', ...' if len(found) > 4 else ''}", remedy="write more of the id"

@@ -55,7 +55,18 @@ def _pairs(base: str, head: str) -> list[Pair]:
         names = dict.fromkeys((base_case.kernel, head_case.kernel))
         label = f"{' → '.join(names)} @ {head_case.target_name}"
         return [Pair(label, base_case, head_case)]
-    return pairs_of(base_run, head_run)
+    pairs = pairs_of(base_run, head_run)
+    if not any(pair.base and pair.head for pair in pairs):
+        sides = ((base, base_run), (head, head_run))
+        held = "; ".join(f"{name} has {_held(run)}" for name, run in sides)
+        raise UsageError(f"no case is on both sides: {held}", remedy="name the cases to compare: RUN_DIR#CASE twice")
+    return pairs
+
+
+def _held(run: Run) -> str:
+    """The cases of a run in few words."""
+    ids = [case.id for case in run.cases]
+    return ", ".join(ids[:2]) + (f" and {len(ids) - 2:,} more" if len(ids) > 2 else "") if ids else "no cases"
 
 
 def _side(text: str) -> tuple[Run, CaseResult | None]:

@@ -40,7 +40,7 @@ def import_profiles(
     from tileprof.report.files import write_files
 
     options = ImportOptions(tuple(paths), output, tuple(bundles), tuple(kernels), raw, force)
-    run, directory = import_paths(options)
+    run, directory = import_paths(options, lambda text: click.echo(text, err=True))
     write_files(run, directory)
     if as_json:
         click.echo(result.render(run), nl=False)

@@ -27,7 +27,7 @@ from tileprof.collect import (
 from tileprof.collect.profile import ForeignProfile
 from tileprof.collect.sqlite_file import MAGIC, Database
 from tileprof.collect.text_file import decode, nothing_in, read_json, read_text
-from tileprof.errors import ProfileFormatError
+from tileprof.errors import MeasurementInvalid, ProfileFormatError
 
 _NCU_MAGIC = b"NVR\x00"
 _MOST_JSON_BYTES = 1 << 30
@@ -55,41 +55,48 @@ _ENDINGS = {
 }
 
 
-def read(path: Path) -> list[ForeignProfile]:
-    """Every profile in a file or folder.
+def read(path: Path, passed_over: list[str] | None = None) -> list[ForeignProfile]:
+    """Every profile in a file or folder; of a folder what cannot be read, or holds no kernel, is added to ``passed_over`` in words.
 
     Raises :class:`ProfileFormatError` where there is none or it is damaged, and whatever the format's reader raises.
     """
     if not path.exists():
         raise ProfileFormatError(f"there is no {path}", remedy="check the path")
-    return _folder(path) if path.is_dir() else [_file(path)]
+    return _folder(path, [] if passed_over is None else passed_over) if path.is_dir() else [_file(path)]
 
 
-def _folder(folder: Path) -> list[ForeignProfile]:
+def _folder(folder: Path, passed_over: list[str]) -> list[ForeignProfile]:
     """A workload of rocprof-compute, a thread trace, or a folder with files: rocprofv3's CSV files go together."""
     if rocprof_compute_file.is_folder(folder):
         return [rocprof_compute_file.read(folder)]
     if (folder / att_file.NAME).is_file():
         return [att_file.read(folder)]
     profiles: list[ForeignProfile] = []
-    tables: list[Path] = []
-    problems: list[str] = []
-    for file in _files(folder):
-        if _is_rocprofv3_table(file):
-            tables.append(file)
-            continue
+    problems: list[ProfileFormatError | MeasurementInvalid] = []
+
+    def take(reader: Callable[..., ForeignProfile | list[ForeignProfile]], *what: Any) -> None:
         try:
-            profiles.append(_file(file))
-        except ProfileFormatError as error:
-            problems.append(error.message)
+            found = reader(*what)
+            profiles.extend(found if isinstance(found, list) else [found])
+        except (ProfileFormatError, MeasurementInvalid) as error:  # others of the folder may be good
+            problems.append(error)
+
+    files = list(_files(folder))
+    tables = [file for file in files if _is_rocprofv3_table(file)]
     if tables:
-        profiles.insert(0, rocprofv3_csv.read(tables))
+        take(rocprofv3_csv.read, tables)
+    for file in files:
+        if file not in tables:
+            take(_file, file)
     for inner in sorted(entry for entry in folder.rglob("*") if entry.is_dir()):
         if _is_whole(inner):
-            profiles += _folder(inner)
+            take(_folder, inner, passed_over)
     if not profiles:
-        seen = "; ".join(problems[:3]) or "it is empty"
+        seen = "; ".join(error.message for error in problems[:3]) or "it is empty"
+        if any(isinstance(error, MeasurementInvalid) for error in problems):
+            raise MeasurementInvalid(f"{folder} holds no profile of a kernel: {seen}", remedy=problems[0].remedy)
         raise ProfileFormatError(f"{folder} holds no profile that can be read: {seen}", remedy=f"these can: {_KNOWN}")
+    passed_over += [error.message for error in problems]
     return profiles
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,15 +54,26 @@ class ImportOptions:
         return self.output or Path("runs") / self.name
 
 
-def import_paths(options: ImportOptions) -> tuple[Run, Path]:
-    """Import everything and return the run and its directory.
+MOST_PASSED_OVER = 5
+"""Files of a folder that are no profiles of which each is named."""
+
+
+def import_paths(options: ImportOptions, say: Callable[[str], None] = lambda _: None) -> tuple[Run, Path]:
+    """Import everything and return the run and its directory; ``say`` hears what was passed over in folders.
 
     Raises ProfileFormatError and MeasurementInvalid for files that hold nothing usable, UsageError for filters that leave
     nothing, StoreError for the directory.
     """
     profiles: list[tuple[str, ForeignProfile]] = []
+    passed_over: list[str] = []
     for path in options.paths:
-        profiles += [(path.name or str(path), _chosen(profile, options)) for profile in anything.read(path)]
+        profiles += [
+            (path.name or str(path), _chosen(profile, options)) for profile in anything.read(path, passed_over)
+        ]
+    for text in passed_over[:MOST_PASSED_OVER]:
+        say(f"passed over: {text}")
+    if len(passed_over) > MOST_PASSED_OVER:
+        say(f"passed over: {len(passed_over) - MOST_PASSED_OVER:,} more files that hold no profile of a kernel")
     _check(profiles, options)
     cases = _cases(profiles, options)
     with RunDirectory(options.directory, force=options.force) as directory:

@@ -73,8 +73,6 @@ def test_a_case_is_found_by_enough_of_its_id() -> None:
     assert find_case(run, "scale_add[float32,N=1048576]@cpu").target_name == "cpu"
     with pytest.raises(UsageError, match="fits 24 cases"):
         find_case(run, "@")
-    with pytest.raises(UsageError, match="no case"):
-        find_case(run, "nothing")
 
 
 def test_the_differential_tree_pairs_operations_of_variants() -> None:
@@ -121,6 +119,27 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *sides, "-o", str(page)]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["compare", sides[0], str(RECORDED)]) == 2
+
+
+def test_runs_without_a_common_case_are_told_and_no_page_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["compare", str(RECORDED), str(ROOT / "reports/h200-gemm"), "-o", str(page)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "no case is on both sides: " in captured.err
+    assert "h200-quickstart has naive[float32,M=1024,N=1024,K=1024]@h200, " in captured.err
+    assert "help: name the cases to compare: RUN_DIR#CASE twice" in captured.err
+    assert not page.exists()
+
+
+def test_an_unknown_case_is_told_with_the_nearest_or_with_what_there_is() -> None:
+    run = make_run()
+    with pytest.raises(UsageError, match=r"did you mean 'scale_add\[float32,N=1048576\]@cpu'\?"):
+        find_case(run, "scale_ad[float32,N=1048576]@cpu")
+    with pytest.raises(UsageError, match=r"unknown case of quickstart 'nothing'; known: matmul_naive\["):
+        find_case(run, "nothing")
 
 
 @pytest.mark.parametrize("name", ["</script><script>x</script>", "\u202e" * 40, "x" * 10_000, "a\"\n'b", ""])

@@ -16,7 +16,8 @@ import pytest
 import tilelang_min
 from tileprof.analyse.sass_access import opcode
 from tileprof.cli.main import main
-from tileprof.collect import ncu_file
+from tileprof.collect import anything, ncu_file
+from tileprof.errors import MeasurementInvalid
 from tileprof.store.directory import STORE
 from tileprof.store.reader import read_run
 
@@ -280,3 +281,50 @@ def test_a_bundle_that_no_report_profiles(
     assert "no report of Nsight Compute among the paths" in error
     assert "help:" in error
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_of_a_folder_that_holds_no_kernel_costs_none_of_the_others(
+    profiles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    good = profiles / "proton" / "cuda.hatchet"
+    shutil.copy(good, folder)
+    (folder / "empty.csv").write_text("")
+    for number in range(6):
+        (folder / f"notes{number}.txt").write_text("about these profiles")
+    with sqlite3.connect(folder / "none.sqlite") as connection:  # an export of nsys that saw no kernel
+        connection.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        connection.execute("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)")
+    connection.close()
+    assert main(["import", str(folder), "-o", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 6
+    assert all(line.startswith("passed over: ") for line in told)
+    assert "empty.csv" in told[0]
+    assert told[-1] == "passed over: 3 more files that hold no profile of a kernel"
+    assert len(read_run(tmp_path / "run" / STORE).cases) == 2
+    assert main(["import", str(good), "-o", str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_that_finds_no_kernel_costs_its_file_alone(
+    profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    shutil.copy(profiles / "proton" / "cuda.hatchet", folder)
+    (folder / "a.txt").write_text("x")
+    read = anything._file
+
+    def without_kernels(path: Path) -> Any:
+        if path.name == "a.txt":
+            raise MeasurementInvalid(f"{path}: rocprofv2 recorded no kernel", remedy="launch one")
+        return read(path)
+
+    monkeypatch.setattr(anything, "_file", without_kernels)
+    assert main(["import", str(folder), "-o", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().err == f"passed over: {folder}/a.txt: rocprofv2 recorded no kernel\n"
+    (folder / "cuda.hatchet").unlink()
+    assert main(["import", str(folder), "-o", str(tmp_path / "other")]) == 3
+    assert "holds no profile of a kernel" in capsys.readouterr().err
