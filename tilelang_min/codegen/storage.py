@@ -26,6 +26,9 @@ from tilelang_min.program.dtypes import data_type, numpy_dtype
 PREFIX = "__tl_convert_"
 """Begin of the names of conversion functions."""
 
+ROUNDED = "float32_rounded_bfloat16"
+"""Name of the conversion of a float32 to the nearest bfloat16, as a float32."""
+
 ODD = "float64_odd32"
 """Name of the conversion of a float64 to the float32 around it whose last bit is 1, exact values apart."""
 
@@ -40,13 +43,25 @@ class Needs:
 
     ``lanes_in_names``: a conversion of a vector is called ``..._x8``, because a name has one signature (LLVM).
     ``bool_bytes``, ``small_integers``: see the table of this module.  ``half_from_double``: it has no correct float64 to
-    float16.
+    float16.  ``rounds_bfloat16``: it has one function for a float32 that is rounded to bfloat16 and used as float32 again.
     """
 
     lanes_in_names: bool = False
     bool_bytes: bool = False
     small_integers: bool = False
     half_from_double: bool = False
+    rounds_bfloat16: bool = False
+
+
+def _is_rounding(value: Any) -> bool:
+    """Whether a value is a float32 that was just rounded to bfloat16."""
+    from tvm import ir
+
+    return (
+        isinstance(value, ir.Call)
+        and str(getattr(value.op, "name", "")).endswith("call_pure_extern")
+        and str(getattr(value.args[0], "value", "")) == f"{PREFIX}float32_bfloat16"
+    )
 
 
 def with_plain_types(function: Any, needs: Needs) -> Any:
@@ -179,10 +194,10 @@ class _Rewriter:
     # ---- conversions ----------------------------------------------------------------------------------------------------
 
     def convert(self, source: str, result: str, value: Any, lanes: int) -> Any:
-        """A call of the vendor's conversion function; ``result`` is a type or, for :data:`ODD`, only a name."""
+        """A call of the vendor's conversion function; ``source`` is a type or the name :data:`ODD` or :data:`ROUNDED`."""
         from tvm import ir, tirx
 
-        name = f"{PREFIX}{ODD}" if source == ODD else f"{PREFIX}{source}_{result}"
+        name = f"{PREFIX}{source}" if source in (ODD, ROUNDED) else f"{PREFIX}{source}_{result}"
         if self.needs.lanes_in_names and lanes > 1:
             name += f"_x{lanes}"
         return tirx.call_pure_extern(ir.PrimType(joined(bits_type(result) or result, lanes)), name, value)
@@ -196,6 +211,8 @@ class _Rewriter:
             return tirx.FloatImm("float32", float(number))
         if isinstance(value, tirx.Broadcast):
             return tirx.Broadcast(self.widened(value.value, element, 1), lanes)
+        if element == "bfloat16" and self.needs.rounds_bfloat16 and _is_rounding(value):
+            return self.convert(ROUNDED, "float32", value.args[1], lanes)
         return self.convert(element, "float32", value, lanes)
 
     def cast(self, node: Any, mutator: Any) -> Any:

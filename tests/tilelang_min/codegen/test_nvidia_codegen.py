@@ -268,3 +268,23 @@ def test_nvrtc_keeps_nothing() -> None:
     assert "--no-cache" in fixed_options("sm_90a", "12.9")
     assert "--no-cache" in fixed_options("sm_90a", "13.5")
     assert "--no-cache" not in fixed_options("sm_70", "12.8")  # does not know it
+
+
+def test_rounding_to_bfloat16_inside_a_chain_takes_one_instruction() -> None:
+    """A value rounded and used again is the upper half of a pair; what is stored is packed two by two."""
+    import tilelang_min as tilelang
+    import tilelang_min.language as T
+
+    @T.prim_func
+    def chain(A: T.Tensor((2048,), "bfloat16"), B: T.Tensor((2048,), "bfloat16")):
+        with T.Kernel(1, threads=256):
+            for i in T.Parallel(2048):
+                B[i] = (A[i] * 3 + A[i]) * 5
+
+    kernel = tilelang.compile(chain, "cuda:sm_90a")
+    listing = kernel.assembly()
+    assert "F2F." not in listing
+    pairs = re.findall(r"F2FP\.BF16\.F32\.PACK_AB \w+, (\w+), (\w+)", listing)
+    assert sum(low == "RZ" for _, low in pairs) == 8 * 2  # eight elements a thread, two roundings in between
+    assert sum(low != "RZ" for _, low in pairs) == 4
+    assert "__tl_convert_bfloat16_float32(__tl_convert_float32_bfloat16(" not in kernel.source()

@@ -54,6 +54,20 @@ _MACROS: dict[str, str | tuple[int, str, str]] = {
             "return (unsigned short)(v != v ? 0x7fff : u + 0x7fff + (u >> 16 & 1) >> 16);",
         ),
     ),
+    # As the upper of two values, the lower of which is zero: the bits of the rounded value as float32, by one F2FP where a single
+    # value takes an F2F, which is slower, and a shift.  What is stored stays a single one: two neighbours become one F2FP.
+    "float32_rounded_bfloat16": (
+        800,
+        _lambda(
+            "float",
+            'unsigned r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(v), "f"(0.0f)); return __uint_as_float(r);',
+        ),
+        _lambda(
+            "float",
+            "unsigned u = __float_as_uint(v); "
+            "return __uint_as_float(v != v ? 0x7fff0000u : u + 0x7fff + (u >> 16 & 1) & 0xffff0000u);",
+        ),
+    ),
     "float8_e4m3fn_float32": (
         890,
         _lambda(

@@ -29,6 +29,7 @@ _LONG_LOOP, _FEW_TIMES = 32, 4
 _NEEDS = Needs(
     bool_bytes=True,  # it prints four bools in memory as four 16-bit integers
     small_integers=True,  # it leaves C's promotion to int in the way of wrapping
+    rounds_bfloat16=True,
 )
 
 
