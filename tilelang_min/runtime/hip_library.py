@@ -24,7 +24,7 @@ INSTALL = (
 )
 
 _NAMES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so")
-_FOLDERS = ("opt/rocm/lib", "opt/rocm*/lib", "usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib")
+_FOLDERS = ("opt/rocm/lib", "opt/rocm*/lib", "opt/rocm/core-*/lib", "usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib")
 _WHEELS = (("_rocm_sdk_core", "lib"), ("torch", "lib"))
 """Python packages that bring the library: AMD's own wheels, torch built for ROCm."""
 

@@ -13,12 +13,10 @@ from pathlib import Path
 
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
 
-REMEDY_GROUPS = (
-    "sudo usermod -a -G render,video $USER, and log in again; in a container: --device=/dev/kfd --device=/dev/dri "
-    "--group-add render --group-add video"
-)
+_CONTAINER = "in a container: --device=/dev/kfd --device=/dev/dri --group-add video --security-opt seccomp=unconfined"
+REMEDY_GROUPS = f"sudo usermod -a -G render,video $USER, and log in again; {_CONTAINER}"
 REMEDY_DRIVER = (
-    "use a machine with an AMD GPU and the amdgpu driver; in a container: --device=/dev/kfd --device=/dev/dri"
+    f"use a machine with an AMD GPU and the amdgpu driver (sudo amdgpu-install --usecase=rocm); {_CONTAINER}"
 )
 
 

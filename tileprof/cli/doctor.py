@@ -19,7 +19,7 @@ from rich.text import Text
 
 import tilelang_min as tilelang
 from tilelang_min import targets
-from tileprof.collect import ncu, nsys, perf
+from tileprof.collect import nsys, perf
 from tileprof.collect.ncu_probe import CounterRead
 from tileprof.collect.tool import Availability
 from tileprof.execute.preflight import read_amd_counter, read_counter
@@ -29,7 +29,7 @@ OK, MISSING, LIMITED = "ok", "missing", "limited"
 _STYLES = {OK: "green", MISSING: "red", LIMITED: "yellow"}
 _INSTALL = "python -m pip install"
 _BUSY_SECONDS = 10.0  # how long to wait for a run that measures
-_PARANOID = 2  # what users may count at this level suffices
+_AMD_PROFILERS = re.compile(r"(rocprofv?[23]?|rocprof-compute|rocprof-sys-\w+|omniperf|omnitrace)(\.py)?")
 _PINNED = {"apache-tvm": "0.27.0.post1"}
 
 
@@ -145,16 +145,30 @@ def _amd_gpu(gpu: Gpu, root: Path) -> Finding:
 
 
 def _amd_settings(root: Path) -> Iterator[Finding]:
-    """What makes counters of AMD GPUs read zero, or the runtime take the GPU for another, as far as files tell."""
-    with suppress(OSError, ValueError):
-        level = int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
-        if level > _PARANOID and not ncu.privileged(root):
-            detail = f"perf_event_paranoid is {level}: some counters may read zero"
-            remedy = f"sudo sysctl kernel.perf_event_paranoid={_PARANOID}, or give CAP_PERFMON"
-            yield Finding("AMD", "counters", LIMITED, detail, remedy)
+    """What falsifies counters of AMD GPUs, or makes the runtime take the GPU for another, as far as files tell.
+
+    Counting needs no privilege there: with CAP_PERFMON the profiler can keep others from the GPU (ROCm/rocm-systems, rocprofv3's
+    own doctor).
+    """
+    others = _amd_profilers(root)
+    if others:
+        detail = f"other profilers are running ({', '.join(others)}): counters may be theirs, or refused"
+        yield Finding("AMD", "counters", LIMITED, detail, "end them before counting")
     if overridden := os.environ.get("HSA_OVERRIDE_GFX_VERSION"):
         detail = f"HSA_OVERRIDE_GFX_VERSION={overridden}: the runtime takes the GPU for another one"
         yield Finding("AMD", "override", LIMITED, detail, "unset HSA_OVERRIDE_GFX_VERSION")
+
+
+def _amd_profilers(root: Path) -> list[str]:
+    """``rocprofv3 (4711)`` of each program of AMD's profilers that runs, whatever interpreter runs it."""
+    found = []
+    for place in sorted((root / "proc").glob("[0-9]*/cmdline")):
+        with suppress(OSError):
+            words = [Path(word).name for word in place.read_bytes().decode(errors="replace").split("\0") if word]
+            named = [word for word in words[:2] if _AMD_PROFILERS.fullmatch(word)]
+            if named:
+                found.append(f"{named[0]} ({place.parent.name})")
+    return found
 
 
 def profiler(area: str, name: str, tool: Availability, purpose: str) -> Finding:

@@ -33,7 +33,8 @@ NAME = "tileprof_%pid%"
 
 def find(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> str | None:
     """Path of rocprofv3: TILEPROF_ROCPROFV3, then PATH, then the newest ROCm below ``root``."""
-    return find_tool(TOOL, "TILEPROF_ROCPROFV3", (f"opt/rocm*/bin/{TOOL}",), environment, root)
+    places = (f"opt/rocm*/bin/{TOOL}", f"opt/rocm/core-*/bin/{TOOL}")
+    return find_tool(TOOL, "TILEPROF_ROCPROFV3", places, environment, root)
 
 
 def parse_version(text: str) -> str:

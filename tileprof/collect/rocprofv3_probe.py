@@ -38,8 +38,8 @@ from tileprof.collect.calibration_kernels import copy
 copy.for_target(sys.argv[1])({size}, block={block}, threads={threads}).save(sys.argv[2])
 """
 _ZERO = (
-    "let this process count: sudo sysctl kernel.perf_event_paranoid=2 or CAP_PERFMON (docker run --cap-add=PERFMON), and end other "
-    "programs that count on this GPU"
+    "end other programs that count on this GPU; with CAP_PERFMON (as root, or docker run --cap-add=PERFMON) rocprofv3 keeps "
+    "it for itself"
 )
 _OTHER_ROCM = "use the rocprofv3 of the ROCm that the program loads (ROCM_PATH, or the one that torch brings)"
 

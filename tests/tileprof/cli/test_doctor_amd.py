@@ -70,18 +70,20 @@ def test_a_gpu_that_is_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "there is no /dev/kfd" in hidden["GPU"].detail
 
 
-def test_settings_that_falsify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_falsifies_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = machine_root(tmp_path)
-    (root / "proc" / "sys" / "kernel").mkdir(parents=True)
-    (root / "proc" / "self").mkdir()
-    (root / "proc" / "self" / "status").write_text("CapEff:\t0000000000000000\n")
-    (root / "proc" / "sys" / "kernel" / "perf_event_paranoid").write_text("4\n")
+    for number, line in (
+        ("31", b"/usr/bin/python3\0/opt/rocm/bin/rocprofv3\0--pmc\0SQ_WAVES\0--\0./a.out\0"),
+        ("32", b"vim\0notes-on-rocprofv3\0"),
+        ("33", b""),
+    ):
+        (root / "proc" / number).mkdir(parents=True)
+        (root / "proc" / number / "cmdline").write_bytes(line)
     monkeypatch.setenv("HSA_OVERRIDE_GFX_VERSION", "9.4.2")
     found = findings(root, monkeypatch, MI300X)
-    assert "perf_event_paranoid is 4" in found["counters"].detail
-    assert "kernel.perf_event_paranoid=2" in found["counters"].remedy
+    assert "other profilers are running (rocprofv3 (31))" in found["counters"].detail
     assert found["override"].state == LIMITED
-    (root / "proc" / "sys" / "kernel" / "perf_event_paranoid").write_text("2\n")
+    (root / "proc" / "31" / "cmdline").write_bytes(b"bash\0")
     assert "counters" not in findings(root, monkeypatch, MI300X)
 
 
