@@ -235,14 +235,14 @@ class StrandRaces:
     def hook(self, site: Site, addresses: Any, lanes: Any, unit: int) -> Callable[[int], None]:
         """A function of an offset in ``unit`` bytes, for accesses at ``addresses + offset * unit`` by ``lanes``."""
         parts, twice = self._parts(site, addresses, lanes)
-        scale = unit // self.granule
         act = self.clocks.read if site.kind in READS else self.clocks.write
 
-        def touch(offset: int) -> None:
+        def touch(offset: int) -> None:  # ldmatrix counts in 2 bytes, also where each element has 4
+            first = offset * unit // self.granule
             if twice is not None:
-                self._clash(site, twice + offset * scale)
+                self._clash(site, twice + first)
             for warp, granules, owners in parts:
-                act(site, granules + offset * scale, owners, warp)
+                act(site, granules + first, owners, warp)
 
         return touch
 

@@ -49,11 +49,10 @@ class RaceDetector:
     def hook(self, site: Site, addresses: Any, lanes: Any, unit: int) -> Callable[[int], None]:
         """A function of an offset in ``unit`` bytes, for accesses at ``addresses + offset * unit`` by ``lanes``."""
         granules, owners = self._granules(site, addresses, lanes)
-        scale = unit // self.granule
         check = self._write if site.kind not in ("load", "ldmatrix") else self._read
 
-        def touch(offset: int) -> None:
-            check(site, granules, owners, offset * scale)
+        def touch(offset: int) -> None:  # ldmatrix counts in 2 bytes, also where each element has 4
+            check(site, granules, owners, offset * unit // self.granule)
 
         return touch
 

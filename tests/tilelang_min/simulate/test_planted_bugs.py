@@ -192,15 +192,30 @@ def test_every_barrier_is_missed(name: str, target: str) -> None:
         assert len(line_of(text)) == 2, text
 
 
+def more(node: Any) -> Any:
+    """A wait for one group fewer."""
+    (count,) = (number for number, item in enumerate(node.value.args) if isinstance(item, tirx.IntImm))
+    args = list(node.value.args)
+    args[count] = tirx.IntImm("int32", int(args[count].value) + 1)
+    return tirx.Evaluate(ir.Call(node.value.op, args, node.value.attrs, ret_ty=node.value.ty))
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_ldmatrix_of_wide_elements(stages: int) -> None:
+    """tf32: ldmatrix counts in 2 bytes in tiles whose elements have 4; its stage is told from the others, in both directions."""
+    kernel = workload("faults").single.prim_func(*SHAPE, precision="tf32", num_stages=stages)
+    program = thread_program(kernel, resolve("cuda:sm_80"))[2]
+    assert outcome(program)[0] == ""
+    text = outcome(planted(program, tirx.Evaluate, is_wait, 0, more))[0]
+    assert "may still be writing it" in text
+    for number in range(places(program, tirx.Evaluate, is_barrier)):
+        text = outcome(planted(program, tirx.Evaluate, is_barrier, number, lambda _: tirx.Evaluate(0)))[0]
+        assert "race on shared memory" in text
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize("name", ["tiled-s2", "padded-s2", "padded-s3"])
 def test_a_wait_count_too_high(name: str, target: str) -> None:
-    def more(node: Any) -> Any:
-        (count,) = (number for number, item in enumerate(node.value.args) if isinstance(item, tirx.IntImm))
-        args = list(node.value.args)
-        args[count] = tirx.IntImm("int32", int(args[count].value) + 1)
-        return tirx.Evaluate(ir.Call(node.value.op, args, node.value.attrs, ret_ty=node.value.ty))
-
     program = lowered(name, target)
     waits = places(program, tirx.Evaluate, is_wait)
     assert waits
