@@ -143,7 +143,7 @@ def capacity_row(name: str) -> dict[str, str]:
         "warp": str(target.warp_size),
         "warps a unit": str(limits.max_warps),
         "blocks a unit": str(limits.max_blocks),
-        "instructions the compiler uses": ", ".join(sorted(target.features)),
+        "instructions it has": ", ".join(sorted(target.features)),
     }
 
 

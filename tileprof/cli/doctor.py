@@ -197,10 +197,7 @@ def _counters() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    for name, purpose, extra in (
-        ("torch", "torch tensors as arguments and references", "torch"),
-        ("distributed", "sweeps over several machines; not used by this version", "dask"),
-    ):
+    for name, purpose, extra in (("torch", "torch tensors as arguments and references", "torch"),):
         version = installed((name,)).get(name)
         command = f"{_INSTALL} 'tileprof[{extra}]'"
         state, detail = (OK, f"{version}: {purpose}") if version else (MISSING, purpose)
