@@ -134,7 +134,7 @@ def _judge(
     found: Availability, log: str, said: str, status: int | None, root: Path, limit_s: float, line: Sequence[str]
 ) -> CounterRead:
     """The outcome of a read that ended with ``status`` (None: it did not end)."""
-    by_hand = f"run it by hand to see all that it says: {' '.join([*line[:-5], *line[-3:]])}"
+    by_hand = f"run it by hand to see all that it says: {shlex.join([*line[:-5], *line[-3:]])}"  # without the log file
     messages = [*ncu.parse_log(log).errors, *ncu.parse_log(said).errors]
     warnings = [*ncu.parse_log(log).warnings, *ncu.parse_log(said).warnings]
     if status is None:
@@ -168,6 +168,7 @@ def _judge(
 
 def _explained(meaning: str, message: str, found: Availability, root: Path, by_hand: str) -> CounterRead:
     """The words for what a message of ncu means."""
+    message = message.rstrip(".")  # more follows
     if meaning == ncu.DENIED:
         if in_container(root) and not ncu.privileged(root):
             return CounterRead(CONTAINER, f"this container may not read the GPU's counters: {message}", _CAPABILITY)
