@@ -40,6 +40,10 @@ LAUNCHER = "tileprof.launcher"
 QUIET_STAGES = ("timing", "measuring ceilings")
 """Stages of the launcher during which nothing else may use the processors."""
 
+CEILINGS_LIMIT_S = 120.0
+"""Longest measurement of the processor's ceilings: seconds, but a compiler may start cold.  It is no step of a case, whose limit is
+the workload's."""
+
 Item = CaseBuilder | None  # None ends a lane
 Outcome = CaseBuilder | list[Ceiling] | BaseException
 
@@ -262,7 +266,7 @@ class Sweep:
             with self._turn, self._gpu(plan) as mine:
                 if not mine:
                     raise Stopped
-                self._ask_quietly(lane, request, builder)
+                self._ask_quietly(lane, request, builder, self.workload.timeout_s)
         except MeasurementInvalid as error:  # the GPU was never free
             builder.fail("invalid_measurement", str(error))
         if not builder.failed and {"ncu", "nsys", "rocprofv3", "rocprof"} & set(plan.counters):
@@ -352,7 +356,7 @@ class Sweep:
             return nullcontext(True)
         return held(first_device(plan.gpu.vendor), self.stop, self.progress.say)
 
-    def _ask_quietly(self, lane: Lane, request: dict[str, Any], builder: CaseBuilder) -> list[Ceiling]:
+    def _ask_quietly(self, lane: Lane, request: dict[str, Any], builder: CaseBuilder, limit_s: float) -> list[Ceiling]:
         """Ask the launcher, with the compile lanes paused while it measures; returns ceilings that it sent."""
         found: list[Ceiling] = []
 
@@ -364,7 +368,7 @@ class Sweep:
                 found.extend(ceiling_from_json(record) for record in message["records"])
 
         try:
-            lane.ask(request, builder, self.workload.timeout_s, heard)
+            lane.ask(request, builder, limit_s, heard)
         finally:
             for compiler in self.compilers:
                 compiler.resume()
@@ -373,7 +377,7 @@ class Sweep:
     def _measure_ceilings(self, targets: list[str], example: CaseBuilder) -> None:
         """Have the launcher measure this machine; a failure costs the ceilings and no case."""
         builder = CaseBuilder(example.case, -1, Paths(), "")
-        found = self._ask_quietly(self.launcher, {"do": "ceilings", "targets": targets}, builder)
+        found = self._ask_quietly(self.launcher, {"do": "ceilings", "targets": targets}, builder, CEILINGS_LIMIT_S)
         if builder.failed:
             self.unavailable.append(Unavailable("ceilings of the processor", ", ".join(targets), builder.reason))
         self._outcomes.put(found)
