@@ -22,6 +22,9 @@ def data_of(text: str) -> dict[str, Any]:
 def unpacked(text: str) -> str:
     """The page with all its parts; fails where a part has no holder or two."""
     parts = data_of(text)["parts"]
-    held = [int(number) for number in HOLDER.findall(text)]
-    assert held == list(range(len(parts)))
-    return HOLDER.sub(lambda holder: parts[int(holder[1])], text)
+    held = []
+    while holder := HOLDER.search(text):
+        held.append(int(holder[1]))
+        text = text[: holder.start()] + parts[held[-1]] + text[holder.end() :]
+    assert sorted(held) == list(range(len(parts)))
+    return text

@@ -169,7 +169,8 @@ def point(
     """The place of a case, or the reason why it has none."""
     metadata = case.metadata
     if not metadata:
-        return Unplotted(case, f"{case.status}: no binary, so no FLOPs or bytes are known")
+        failed = "" if case.status in ("ok", "not_run") else f"{case.status}: "
+        return Unplotted(case, f"{failed}no binary of ours, so no FLOPs or bytes are known")
     flops_by_type = {key: value for key, value in (metadata.get("flops") or {}).items() if value}
     flops, bytes_min = float(sum(flops_by_type.values())), metadata.get("bytes_min")
     if not flops_by_type or not _positive(flops):

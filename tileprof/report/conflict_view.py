@@ -64,15 +64,22 @@ class ConflictCase:
     suggestions: tuple[Suggestion, ...]
     maps: tuple[MemoryMap, ...] = ()
 
+    @property
+    def clean(self) -> bool:
+        """Whether it is known to have no conflicts; an open rule leaves that open."""
+        cells = [cell for line in self.lines for cell in (line.simulated_conflicts, line.measured_conflicts)]
+        return self.verdict.mark == "zero" and all(cell.mark in ("", "zero") for cell in cells)
+
 
 @dataclass(frozen=True, slots=True)
 class ConflictTarget:
-    """One target: its cases with shared accesses, and the labels of those without."""
+    """One target: its cases with conflicts, ``clean`` ones that access shared memory without any, labels of those ``without``."""
 
     name: str
     target: str
     words: Words
     cases: tuple[ConflictCase, ...]
+    clean: tuple[ConflictCase, ...]
     without: tuple[str, ...]
     measured: bool
     open_rules: bool
@@ -116,7 +123,8 @@ def conflict_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTa
                 name,
                 target,
                 words(target),
-                tuple(cases),
+                tuple(case for case in cases if not case.clean),
+                tuple(case for case in cases if case.clean),
                 tuple(without),
                 any(not line.measured.absent for line in every),
                 any(line.rule == "open" for line in every),

@@ -39,14 +39,23 @@ class GlobalCase:
     label: str
     lines: tuple[GlobalLine, ...]
 
+    @property
+    def clean(self) -> bool:
+        """Whether every byte of every sector is asked for, and a profiler, where it counted, counted no more sectors."""
+        return all(
+            line.used == 100 and (line.measured.absent or line.measured.text == line.sectors.text)
+            for line in self.lines
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalTarget:
-    """The cases of a target that are shown, those with most sectors above the ideal, and how many are not."""
+    """The cases of a target that are shown, those with most sectors above the ideal, ``clean`` ones apart; how many are not."""
 
     name: str
     target: str
     cases: tuple[GlobalCase, ...]
+    clean: tuple[GlobalCase, ...]
     measured: bool
     hidden: int
 
@@ -62,7 +71,9 @@ def global_targets(run: Run, labels: dict[str, str], provenances: ProvenanceTabl
         )
         if views:
             measured = any(not line.measured.absent for view in views for line in view.lines)
-            found.append(GlobalTarget(name, target, views, measured, len(cases) - len(views)))
+            wasteful = tuple(view for view in views if not view.clean)
+            clean = tuple(view for view in views if view.clean)
+            found.append(GlobalTarget(name, target, wasteful, clean, measured, len(cases) - len(views)))
     return found
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,12 @@ SCRIPTS = ("core.js", "flame.js", "source.js", "code.js", "timeline.js", "cases.
 Those of parts that a page lacks are left out.
 """
 
+ROOM = 285_000
+"""Bytes that a page takes where it can, filled up with code."""
+
+LATE, DATA = "<!--late-->", "<!--data-->"
+"""Marks in a page for what is made last; names in it are escaped and can be none of these."""
+
 __all__ = ["render", "write"]
 
 
@@ -59,7 +65,6 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
     strings = flame_view.Strings()
     flame_data = [flame_view.flame_data(tree, strings, provenances) for tree in trees]
     sources = source_files(run, labels, provenances)
-    code = code_data(run)
     matrix_targets, matrix_rows = overview.matrix(run, labels, points, provenances)
     values: dict[str, Any] = {
         "run": run,
@@ -100,10 +105,6 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "timelines": timeline_figures(run, labels),
         "variants": variant_tables(run, labels, provenances),
         "sources": sources,
-        "code_cases": [
-            (key, f"{labels[run.cases[int(key)].id]} @ {run.cases[int(key)].target_name}") for key in code["cases"]
-        ],
-        "code_left": code["left"],
         "machine": flatten(run.machine),
         "provenance_words": words.PROVENANCE_WORDS,
         "words": words.words,
@@ -121,16 +122,35 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
         "cases": cases_view.cases_data(run, points, strings) if len(run.cases) > 1 else None,
         "flame": flame_data,
         "sources": [file.data for file in sources],
-        "code": code,
         "timelines": [figure.data for figure in values["timelines"]],
     }
     data["strings"] = strings.all()  # after everything that gives them out
-    needed = {"timeline.js": data["timelines"], "code.js": code["cases"], "cases.js": data["cases"]}
-    return page("report.html.j2", values, data, [script for script in SCRIPTS if needed.get(script, True)])
+    any_code = any(case.assembly or case.generated for case in run.cases)
+    needed = {"timeline.js": data["timelines"], "code.js": any_code, "cases.js": data["cases"]}
+    scripts = [script for script in SCRIPTS if needed.get(script, True)]
+    return page("report.html.j2", values, data, scripts, partial(_code, run, labels))
 
 
-def page(template: str, values: dict[str, Any], data: dict[str, Any], scripts: Sequence[str]) -> str:
-    """A page from a template: style and scripts inlined and allowed by their hashes, ``data`` packed behind them."""
+def _code(run: Run, labels: dict[str, str], room: int) -> tuple[str, dict[str, Any]]:
+    """The panel with two cases' code side by side, and the data of as much code as there is room for."""
+    code = code_data(run, room)
+    cases = [(key, run.cases[int(key)]) for key in code["cases"]]
+    options = [(key, f"{labels[case.id]} @ {case.target_name}") for key, case in cases]
+    values = {"code_cases": options, "code_left": code["left"], "numbers": numbers}
+    return _environment().get_template("code.html.j2").render(values) if options else "", {"code": code}
+
+
+def page(
+    template: str,
+    values: dict[str, Any],
+    data: dict[str, Any],
+    scripts: Sequence[str],
+    late: Callable[[int], tuple[str, dict[str, Any]]] = lambda room: ("", {}),
+) -> str:
+    """A page from a template: style and scripts inlined and allowed by their hashes, ``data`` packed behind them.
+
+    ``late`` is asked last, with the bytes that are left of ROOM, for what stands at the mark ``late`` and for more data.
+    """
     style, theme, script = _asset("report.css"), _asset("theme.js"), _together(scripts)
     parts = Parts()
     inlined = {
@@ -139,9 +159,13 @@ def page(template: str, values: dict[str, Any], data: dict[str, Any], scripts: S
         "script": Markup(script),
         "policy": policy(style, theme, script),
         "packed": parts.hold,
-        "data": lambda: pack(data | {"parts": parts.texts}),  # called last, behind all that is held
+        "late": Markup(LATE),
+        "data": Markup(DATA),
     }
-    return _environment().get_template(template).render(values | inlined)
+    text = _environment().get_template(template).render(values | inlined)
+    data = data | {"parts": parts.texts}
+    panel, more = late(ROOM - len(text.encode()) - len(pack(data)))
+    return text.replace(LATE, panel).replace(DATA, pack(data | more))
 
 
 def write(run: Run, path: str | Path) -> Path:

@@ -256,11 +256,15 @@ def _ceilings(roofline: Roofline, paper: _Paper, layout: Layout) -> tuple[tuple[
     angle = math.degrees(math.atan2(-paper.per_y, paper.per_x))
     for ceiling, line in zip(slanted, slopes):
         if line is not None:
-            text = bandwidth_label(ceiling)
-            shares = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1)
-            chosen = layout.place([_along(line, share, text, angle, rank) for rank, share in enumerate(shares)])
-            if chosen is not None:
-                texts.append(Text(chosen.x, chosen.y, text, line.kind, "middle", angle))
+            whole, length = bandwidth_label(ceiling), math.hypot(line.x2 - line.x1, line.y2 - line.y1)
+            least = whole.split()[0]
+            for text in dict.fromkeys((whole, whole.partition(" · ")[0], least)):
+                if text != least and text_width(text, FONT) * BOLD > length:
+                    continue  # less on a short piece of line, beyond which it would cross others
+                chosen = layout.place(_bandwidth_places(line, text, angle))
+                if chosen is not None:
+                    texts.append(Text(chosen.x, chosen.y, text, line.kind, "middle", angle))
+                    break
     return tuple(drawn), tuple(texts)
 
 
@@ -282,12 +286,23 @@ def _peak_text(peak: PeakLine, line: Line, right: float, layout: Layout) -> Text
     return Text(chosen.x, chosen.y, text, line.kind, "end")
 
 
-def _along(line: Line, share: float, text: str, angle: float, rank: int) -> Candidate:
-    """A label centred ``share`` along a line and 7 pixels above it, as a row of small boxes."""
+def _bandwidth_places(line: Line, text: str, angle: float) -> list[Candidate]:
+    """Where the label of a diagonal may stand: above it, or else below."""
+    shares = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1)
+    return [
+        _along(line, share, text, angle, rank + 10 * side, below=bool(side))
+        for side in (0, 1)
+        for rank, share in enumerate(shares)
+    ]
+
+
+def _along(line: Line, share: float, text: str, angle: float, rank: float, below: bool = False) -> Candidate:
+    """A label centred ``share`` along a line and 7 pixels above it, or as far below it, as a row of small boxes."""
     radians = math.radians(angle)
     across, up = math.cos(radians), math.sin(radians)
-    x = line.x1 + (line.x2 - line.x1) * share + 7 * up
-    y = line.y1 + (line.y2 - line.y1) * share - 7 * across
+    away = -(FONT + 4) if below else 7
+    x = line.x1 + (line.x2 - line.x1) * share + away * up
+    y = line.y1 + (line.y2 - line.y1) * share - away * across
     half = text_width(text, FONT) * BOLD / 2
     steps = max(2, int(half / 5))
     boxes = []

@@ -64,7 +64,7 @@ class MixSlice:
 
 @dataclass(frozen=True, slots=True)
 class VariantTable:
-    """One target."""
+    """One target.  ``hidden`` counts the cases that are too many, ``without`` are labels of those of which nothing is known."""
 
     name: str
     target: str
@@ -73,6 +73,7 @@ class VariantTable:
     mixes: tuple[tuple[MixSlice, ...], ...]
     rows: tuple[VariantRow, ...]
     hidden: int = 0
+    without: tuple[str, ...] = ()
 
 
 def variant_tables(run: Run, labels: dict[str, str], provenances: ProvenanceTable) -> list[VariantTable]:
@@ -89,6 +90,8 @@ def _table(
     name: str, target: str, cases: list[CaseResult], labels: dict[str, str], provenances: ProvenanceTable
 ) -> VariantTable:
     vocabulary = words(target)
+    without = tuple(labels[case.id] for case in cases if not case.metadata)
+    cases = [case for case in cases if case.metadata]
     hidden = max(0, len(cases) - MOST_COLUMNS)
     if hidden:
         kept = {case.id for case in sorted(cases, key=_slowness)[:MOST_COLUMNS]}
@@ -103,6 +106,7 @@ def _table(
         tuple(tuple(instruction_mix(case)) for case in cases),
         tuple(r for r in rows if r),
         hidden,
+        without,
     )
 
 

@@ -14,7 +14,6 @@ from run_factory import NCU, make_case, make_metadata, make_run
 from unpacked import data_of, unpacked
 
 from tileprof.errors import StoreError
-from tileprof.report.code_view import BUDGET
 from tileprof.report.html import render, write
 from tileprof.store.reader import read_run
 from tileprof.store.records import Metric, Run, Suggestion
@@ -106,8 +105,7 @@ def test_size_of_a_quickstart_with_its_code(run: Run) -> None:
     text = render(dataclasses.replace(run, cases=tuple(cases)))
     code = data_of(text)["code"]
     assert code["left"]  # the code is more than the page takes
-    assert sum(len(part) for parts in code["cases"].values() for part in parts.values()) > 0.8 * BUDGET
-    assert len(text.encode()) < 300_000
+    assert 260_000 < len(text.encode()) < 300_000  # filled up with code
 
 
 def test_size_of_a_dozen_cases_with_all_their_counters() -> None:
@@ -287,9 +285,10 @@ def test_variants_show_each_fact(page: Page) -> None:
     rows = page.rows("variants")
     assert "registers a thread — absent" in rows  # on the CPU no variant has it
     assert "registers a thread 40 40 118 118 122 122 18 18" in rows  # NVIDIA
-    assert "registers a thread 50 50 128 128 132 132 28 —" in rows  # AMD; the last one did not compile
+    assert "registers a thread 50 50 128 128 132 132 28" in rows  # AMD
+    assert "Nothing static is known of" in page.text_of("variants")  # the last one did not compile
     assert "spill stores a thread 0 B 0 B 0 B 0 B 0 B 0 B 0 B 0 B" in rows
-    assert "AGPRs a thread 0 0 32 32 32 32 0 —" in rows
+    assert "AGPRs a thread 0 0 32 32 32 32 0" in rows
     assert any(row.startswith("limited by threads threads registers, shared memory") for row in rows)
     assert any(row.startswith("matrix 0 0 0 32 0 32") for row in rows)
     assert any(row.startswith("compile time all steps 538 ms") for row in rows)

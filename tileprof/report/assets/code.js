@@ -62,6 +62,7 @@
   if (!panel) return;
   panel.hidden = false;
   const sides = [...panel.querySelectorAll(".code-side")], part = $("code-part");
+  if (!Object.values(code.cases).some((own) => part.value in own)) part.value = "generated";
   const draw = async (side) => {
     const select = side.querySelector("select"), list = side.querySelector("ol");
     const packed = await linesOf(select.value, part.value), lines = packed ?? [];

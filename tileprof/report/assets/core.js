@@ -19,7 +19,7 @@ const report = await (async () => {
   };
   const data = await unpack($("data").textContent).catch((fault) => console.error("this page's data cannot be unpacked:", fault));
   if (!data) return null;
-  for (const holder of document.querySelectorAll(".packed")) {
+  for (let holder; (holder = document.querySelector(".packed"));) { // a part may hold another
     const part = element("template");
     part.innerHTML = data.parts[holder.dataset.part]; // our own templates' text, in which all names are escaped
     holder.replaceWith(part.content);

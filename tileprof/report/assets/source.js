@@ -50,7 +50,9 @@
         if (step) cell.classList.add("h" + step);
       });
     }
-    const row = [...table.tBodies[0].rows].find((candidate) => Number(candidate.cells[0].textContent) === first);
+    // In view first: the operations, which often stand far below the line of the kernel itself.
+    const second = Math.min(...chosen.lines.filter((line) => line > first), Infinity), wanted = second > first + 12 && second < Infinity ? second : first;
+    const row = [...table.tBodies[0].rows].find((candidate) => Number(candidate.cells[0].textContent) === wanted);
     if (row) table.closest(".code").scrollTop = Math.max(0, row.offsetTop - 9 * row.offsetHeight);
   };
   for (const select of document.querySelectorAll(".source-case")) {
