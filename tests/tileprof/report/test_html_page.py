@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import re
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -99,13 +100,13 @@ def test_sections_stand_in_the_order_of_the_questions(page: Page) -> None:
 
 
 def test_size_of_a_quickstart_with_its_code(run: Run) -> None:
-    codes = [(case.assembly, case.generated) for case in read_run(RECORDED).cases]
-    pairs = zip(run.cases, codes * 2, strict=True)
+    codes = [(c.assembly, c.generated) for c in read_run(PUBLISHED / "h200-gemm/run.sqlite").cases if c.assembly]
+    pairs = zip(run.cases, cycle(codes), strict=False)
     cases = [dataclasses.replace(case, assembly=one, generated=other) for case, (one, other) in pairs]
     text = render(dataclasses.replace(run, cases=tuple(cases)))
     code = data_of(text)["code"]
     assert code["left"]  # the code is more than the page takes
-    assert 260_000 < len(text.encode()) < 300_000  # filled up with code
+    assert 240_000 < len(text.encode()) < 300_000
 
 
 def test_size_of_a_dozen_cases_with_all_their_counters() -> None:

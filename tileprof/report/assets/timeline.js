@@ -110,7 +110,8 @@
       else if (next) { at = next() ?? at; mark(true); } else { change(factor); mark(true); }
     });
     box.addEventListener("click", (event) => { const bar = event.target.closest("[data-span]"); if (bar) { at = Number(bar.dataset.span); mark(false); } });
-    let drawn = 0;
+    let drawn = box.clientWidth;
+    draw();
     new ResizeObserver(() => { if (box.clientWidth !== drawn) { drawn = box.clientWidth; draw(); } }).observe(box);
     own.place = place;
   });
