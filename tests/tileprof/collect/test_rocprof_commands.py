@@ -188,6 +188,20 @@ def test_what_a_gpu_can_is_listed(profiles: Path) -> None:
     assert parse_listing("nothing\nhere: at all\n") == ()
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_rocm_6_4_lists_ways_of_sampling_by_node(first: bool) -> None:
+    """Written after the documentation of rocprofiler-sdk 0.6."""
+    ways = (
+        "List available PC Sample Configurations for node_id     11\n"
+        "Method: ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP\nUnit:   ROCPROFILER_PC_SAMPLING_UNIT_TIME\n"
+        "Minimum_Interval:       1\nMaximum_Interval:       18446744073709551615\n"
+    )
+    counters = "GPU:0\nName:gfx942\nCounter_Name        :\tSQ_WAVES\nBlock               :\tSQ\n"
+    (gpu,) = parse_listing(ways + counters if first else counters + ways)
+    assert (gpu.arch, gpu.counters) == ("gfx942", {"SQ_WAVES": "SQ"})
+    assert gpu.sampling == (Sampling("host_trap", "time", 1, 18446744073709551615),), "in the words that options take"
+
+
 def test_v1_input_files() -> None:
     plan = plan_passes([["SQ_LEVEL_WAVES_ACCUM", "SQ_WAVES"], ["SQ_INSTS_VALU_MFMA_MOPS_F8", "TCC_HIT_sum"]])
     text = rocprof.input_text(plan, kernel="matmul", first=2, last=3)
