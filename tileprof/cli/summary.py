@@ -51,8 +51,11 @@ def print_summary(run: Run, directory: Path, console: Console | None = None) -> 
 
 
 def _noise(case: CaseResult) -> list[str]:
-    """Notes on times of the case that are not to be trusted."""
-    return [f"{case.id}: {note}" for note in case.notes if note.startswith((NOISE, TOO_NOISY))]
+    """Notes on times of the case that are not to be trusted: of several the one that knows the cause."""
+    found = [note for note in case.notes if note.startswith(NOISE)] or [
+        n for n in case.notes if n.startswith(TOO_NOISY)
+    ]
+    return [f"{case.id}: {note}" for note in found[-1:]]
 
 
 def _findings(run: Run) -> list[Text]:

@@ -20,6 +20,9 @@ WIDEST = 0.2
 SLOWEST = 1.5
 """Median, as a multiple of the fastest sample, beyond which they are: most launches were then held up by something."""
 
+MOST_WAITING = 0.1
+"""Share of the time in which threads were ready that they may have waited for a processor."""
+
 _REMEDY = "other work on this machine or a changing clock; time again when it is quiet, or with more samples and rounds"
 
 
@@ -46,6 +49,17 @@ def noise_note(samples_ns: Sequence[float]) -> str | None:
     return (
         f"{NOISE}the middle half of {len(samples_ns)} launches took {duration(low)} to {duration(high)}, the fastest "
         f"{duration(min(samples_ns))}, the median is {duration(median(samples_ns))}: {_REMEDY}"
+    )
+
+
+def waiting_note(ran_ns: int, waited_ns: int) -> str | None:
+    """What to say of threads that waited for a processor while they were timed; None where they had one."""
+    share = waited_ns / (ran_ns + waited_ns)
+    if share <= MOST_WAITING:
+        return None
+    return (
+        f"{NOISE}while it was timed, the kernel's threads waited for a processor {share:.0%} of the time that they could have "
+        "run: other work on this machine, or a limit on this container; time again when it is quiet"
     )
 
 

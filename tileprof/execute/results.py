@@ -11,7 +11,7 @@ from typing import Any
 
 from tileprof.analyse.foreign_work import ForeignWork
 from tileprof.collect.cycles import cycles_metrics, overhead_note, timeline_metrics
-from tileprof.collect.noise import noise_note
+from tileprof.collect.noise import NOISY, noise_note, waiting_note
 from tileprof.collect.perf import metrics_of as counted_metrics
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import telemetry_metrics, throttled, timing_metrics, timing_of
@@ -170,6 +170,12 @@ class CaseBuilder:
         noise = noise_note(self.timing.samples_ns)
         if noise is not None:
             self.note(noise)
+
+    def _take_waited(self, message: Mapping[str, Any]) -> None:
+        held_up = waiting_note(message["ran_ns"], message["waited_ns"])
+        if held_up is not None:
+            self.note(held_up)
+            self.metrics = [replace(m, flag=m.flag or NOISY) if m.metric == "time.ns" else m for m in self.metrics]
 
     def _take_interleaved(self, message: Mapping[str, Any]) -> None:
         self.interleaved = interleaved_from_json(dict(message))

@@ -21,6 +21,7 @@ from tileprof.launcher.compare import Comparison, compare
 from tileprof.launcher.inputs import Array, InputCache, make_arguments
 from tileprof.launcher.telemetry import OPENERS, Watch
 from tileprof.launcher.timing import CacheFlusher, Samples, time_launches, time_rounds
+from tileprof.launcher.waiting import Waiting
 from tileprof.store.records import LEAST_ROUNDS
 
 
@@ -118,7 +119,7 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
     ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (bundles of builds
     with clock reads, by kind), ``against`` (another bundle to time in turns, or None).  Messages: ``stage``, ``note``, ``check``,
-    ``timed``, ``telemetry``, ``counted``, ``clocked``, ``interleaved``.
+    ``timed``, ``telemetry``, ``waited``, ``counted``, ``clocked``, ``interleaved``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)
@@ -139,9 +140,10 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     if policy is None:
         return
     send("stage", stage="timing")
-    with Watch(OPENERS[runner.kind]) if runner.kind in OPENERS else nullcontext() as watch:
+    with Waiting() as threads, Watch(OPENERS[runner.kind]) if runner.kind in OPENERS else nullcontext() as watch:
         samples, method = runner.time(policy)
     seen = watch.summary() if watch is not None else None
+    waited = threads.summary() if runner.kind == "cpu" else None  # a GPU's times are those of its own clock
     taken = len(samples.samples_ns)
     if taken < samples.wanted:
         budget = f"the time budget of {policy['budget_s']:g} s was spent"
@@ -149,6 +151,8 @@ def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     send("timed", samples_ns=samples.samples_ns, method=method, warmup=samples.warmup, flushed=samples.flushed)
     if seen is not None:
         send("telemetry", **seen)
+    if waited is not None:
+        send("waited", **waited)
     if job.get("count"):
         _count(runner, send)
     if job.get("instrumented"):

@@ -52,8 +52,9 @@ def _flags() -> Iterator[str]:
         "`open`, `unknown`": "simulated: the counting rule is a hypothesis, or there is none",
         "`misread by profiler`, `sum differs`": "measured by instruction: known to be wrong, or not adding up to the "
         "profiler's own total",
-        "`noisy`": "times of which the quartiles lie more than 20 % of the median apart, or whose median is more than 1.5 times "
-        "the fastest; `cycles.slowdown` where one of its two times is so, or the build with clock reads is much the faster",
+        "`noisy`": "times of which the quartiles lie more than 20 % of the median apart, whose median is more than 1.5 times the "
+        "fastest, or (CPU) whose threads waited for a processor for more than 10 % of their time; `cycles.slowdown` where one of "
+        "its two times is so, or the build with clock reads is much the faster",
     }
     yield from (f"| {flag} | {text} |" for flag, text in rows.items())
     yield ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tilelang_min as tilelang
 from tileprof import __version__
 from tileprof.collect.ceilings import ceilings
+from tileprof.collect.noise import noise_note
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics
 from tileprof.errors import UsageError
@@ -111,12 +112,14 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
     blocks = len(analysis.classes)
     metrics += simulated_metrics(analysis.to_json(), version, blocks, sum(count for _, count in analysis.classes))
     timing: Timing | None = None
+    noise: str | None = None
     unavailable: list[Unavailable] = []
     if args and profiler != "none":
         cold = kernel.target.kind != "cpu"
         samples = kernel.get_profiler().samples(*args)
         timing = Timing(tuple(samples), "events" if cold else "wall clock", 3, cold)
         metrics += timing_metrics(timing)
+        noise = noise_note(timing.samples_ns)
     elif not args:
         unavailable.append(
             Unavailable(
@@ -145,7 +148,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         assembly=kernel.assembly(),
         metrics=tuple(metrics),
         timing=timing,
-        notes=(*record["notes"], *analysis.notes),
+        notes=(*record["notes"], *analysis.notes, *([noise] if noise else [])),
         suggestions=tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions()),
     )
     limits = tuple(ceilings(kernel.target.name))

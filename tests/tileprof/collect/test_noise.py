@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +15,12 @@ from run_factory import make_case, make_run
 from tileprof.cli.progress import outcome
 from tileprof.cli.summary import print_summary
 from tileprof.collect.cycles import cost_is_known, cycles_metrics, overhead_note
-from tileprof.collect.noise import is_noisy, noise_note
+from tileprof.collect.noise import is_noisy, noise_note, waiting_note
 from tileprof.collect.timer import timing_metrics
+from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.launcher.waiting import Waiting
 from tileprof.store.records import Timing
+from tileprof.workload.records import Case, KernelEntry, TargetEntry
 
 STEADY = (41.0e3, 41.2e3, 41.3e3, 41.3e3, 41.9e3, 60.0e3)  # one launch that was held up says nothing
 HALF_HELD_UP = (32.0e3, 33.0e3, 4.2e6, 4.9e6, 5.0e6)
@@ -43,6 +51,61 @@ def test_the_note_has_the_figures_and_what_to_do() -> None:
         "noisy times: the middle half of 5 launches took 33 us to 4.9 ms, the fastest 32 us, the median is 4.2 ms: other work on "
         "this machine or a changing clock; time again when it is quiet, or with more samples and rounds"
     )
+
+
+def tasks(folder: Path, **threads: tuple[int, int]) -> Path:
+    """What the kernel says of each thread: (nanoseconds it ran, nanoseconds it waited)."""
+    for name, (ran, waited) in threads.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "schedstat").write_text(f"{ran} {waited} 17\n")
+    return folder
+
+
+def test_waiting_is_summed_over_threads(tmp_path: Path) -> None:
+    folder = tasks(tmp_path / "task", a=(1000, 50), b=(2000, 0))
+    with Waiting(folder) as watch:
+        tasks(folder, a=(1600, 250), b=(2400, 100), c=(30, 7))  # one that began meanwhile
+        (folder / "d").mkdir()  # and one that is gone before it is asked
+    assert watch.summary() == {"ran_ns": 1030, "waited_ns": 307}
+    with Waiting(tmp_path / "none") as nothing:
+        pass
+    assert nothing.summary() is None
+
+
+def test_threads_that_share_their_processors_are_seen_to_wait() -> None:
+    """Four busy threads for every processor: each must wait for some of the time."""
+    if not Path("/proc/self/schedstat").exists() or Path("/proc/self/schedstat").read_text().split()[0] == "0":
+        pytest.skip("this kernel keeps no times of threads")
+    spin = "import time; end = time.monotonic() + 1.0\nwhile time.monotonic() < end: pass"
+    count = 3 * len(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(count)]
+    time.sleep(0.3)  # until they are at work
+    with Waiting() as watch:
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            pass
+    for other in others:
+        other.wait()
+    found = watch.summary()
+    assert found is not None
+    assert waiting_note(**found) is not None
+
+
+def builder() -> CaseBuilder:
+    target = TargetEntry("cpu", "cpu", "cpu", ("timer",))
+    return CaseBuilder(Case("k@cpu", "0" * 16, KernelEntry("k"), target, {}, {}, {}), 0, Paths(), "kernels/k")
+
+
+@pytest.mark.parametrize(("waited", "flag"), [(5_000, None), (900_000, "noisy")])
+def test_times_of_threads_that_waited_are_noisy_however_alike(waited: int, flag: str | None) -> None:
+    made = builder()
+    made.take({"type": "timed", "samples_ns": [4.2e6] * 5, "method": "wall clock", "warmup": 1, "flushed": True})
+    made.take({"type": "waited", "ran_ns": 100_000, "waited_ns": waited})
+    (record,) = [metric for metric in made.build().metrics if metric.metric == "time.ns"]
+    assert record.flag == flag
+    notes = [note for note in made.notes if note.startswith("noisy times: ")]
+    assert len(notes) == (flag is not None)
+    assert all("the kernel's threads waited for a processor 90% of the time" in note for note in notes)
 
 
 def message(plain: tuple[float, ...], clocked: tuple[float, ...]) -> dict[str, Any]:
