@@ -82,7 +82,9 @@ class HopperPlan:
     gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``overlap``: a second
     product of a loop may run during the work of the next iteration.  ``stores``, by ``id()`` of the statement: copies to tensors
     that go through a staging tile.
-    ``split``: blocks that share the iterations of a loop.  ``notes`` say what was decided against, and why, for people.
+    ``split``: blocks that share the iterations of a loop.  ``masks``: nests have a
+    version without conditions for tiles in which none holds; ``versions``: operations of those that have.
+    ``notes`` say what was decided against, and why, for people.
     """
 
     gemms: dict[int, GemmPlan] = field(default_factory=dict)
@@ -93,6 +95,8 @@ class HopperPlan:
     cluster: int = 1
     overlap: bool = False
     split: Split | None = None
+    masks: bool = False
+    versions: set[int] = field(default_factory=set)
     stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -113,6 +117,10 @@ class HopperPlan:
             chosen.append("persistent blocks")
         if self.cluster > 1:
             chosen.append(f"clusters of {self.cluster} blocks")
+        chosen += [
+            f"operation {number}: two versions, one for tiles without its conditions"
+            for number in sorted(self.versions)
+        ]
         if self.split is not None:
             kept = f"{self.split.parts} of them keep a part each" if self.split.parts > 1 else "the first keeps it"
             chosen.append(
