@@ -71,7 +71,7 @@ def lower_roles(context: Context, layouts: Layouts, maps: TensorMaps, block: Blo
 
         def work(renamed: Pairs) -> None:
             block(context, layouts, program.body)
-            if tiles is not None and _shares(context, layouts):
+            if layouts.hopper.persistent and _shares(context, layouts):
                 context.mark(0)
                 context.barrier()
 

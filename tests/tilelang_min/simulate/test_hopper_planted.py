@@ -19,16 +19,16 @@ from tilelang_min.simulate import simulate
 from tilelang_min.targets import resolve
 from tilelang_min.transform.hopper import HopperOptions
 
-M, N, K = 64, 64, 320
+M, N = 64, 64
 HARMLESS = {"setmaxnreg"}
 """Take up registers, order nothing."""
 PRODUCTS = ("tirx.ptx.wgmma_f16", "tirx.ptx.mbarrier_try_wait")
 
 
 @cache
-def lowered() -> ThreadProgram:
-    kernel = workload("gemm").gemm.prim_func(M, N, K, block_M=64, block_N=64, block_K=64, num_stages=2, threads=128)
-    program = thread_program(kernel, resolve("cuda:sm_90a"), hopper=HopperOptions())[2]
+def lowered(k: int, split: int) -> ThreadProgram:
+    kernel = workload("gemm").gemm.prim_func(M, N, k, block_M=64, block_N=64, block_K=64, num_stages=2, threads=128)
+    program = thread_program(kernel, resolve("cuda:sm_90a"), hopper=HopperOptions(split=split))[2]
     assert program.tensor_maps
     return program
 
@@ -43,7 +43,7 @@ def orders(node: Any) -> bool:
     )
 
 
-def without(kind: Any, number: int) -> tuple[ThreadProgram, str]:
+def without(whole: ThreadProgram, kind: Any, number: int) -> tuple[ThreadProgram, str]:
     """The program without the ``number``-th such statement, and what that was."""
     seen, gone = -1, ""
 
@@ -57,20 +57,23 @@ def without(kind: Any, number: int) -> tuple[ThreadProgram, str]:
         gone = name(node).removeprefix("tirx.ptx.") if kind is tirx.Evaluate else "wait"
         return tirx.Evaluate(tirx.IntImm("int32", 0))
 
-    program = lowered()
-    body = tvm_ffi.structural_map(program.function.body, (kind, drop))
-    return dataclasses.replace(program, function=program.function.with_body(body)), gone
+    body = tvm_ffi.structural_map(whole.function.body, (kind, drop))
+    return dataclasses.replace(whole, function=whole.function.with_body(body)), gone
 
 
-def count(kind: Any) -> int:
+def count(whole: ThreadProgram, kind: Any) -> int:
     found: list[Any] = []
-    tvm_ffi.structural_walk(lowered().function.body, (kind, found.append))
+    tvm_ffi.structural_walk(whole.function.body, (kind, found.append))
     return sum(1 for node in found if kind is tirx.While or orders(node))
 
 
-def test_each_is_needed() -> None:
+@pytest.mark.parametrize(("k", "split"), [(320, 1), (640, 2)])
+def test_each_is_needed(k: int, split: int) -> None:
+    """One block for the tile, or two that share its iterations."""
     rng = np.random.default_rng(3)
-    arrays = {"A": rng.standard_normal((M, K)), "B": rng.standard_normal((K, N)), "C": np.full((M, N), np.nan)}
+    whole = lowered(k, split)
+    assert whole.cluster == (split, 1, 1)
+    arrays = {"A": rng.standard_normal((M, k)), "B": rng.standard_normal((k, N)), "C": np.full((M, N), np.nan)}
     arrays = {key: array.astype(np.float16) for key, array in arrays.items()}
     expected = arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)
 
@@ -81,12 +84,12 @@ def test_each_is_needed() -> None:
             return True
         return not np.allclose(found.astype(np.float64), expected, rtol=1e-2, atol=1e-1)
 
-    assert not wrong(lowered())
+    assert not wrong(whole)
     unnoticed: dict[str, int] = {}
     tried = 0
     for kind in (tirx.While, tirx.Evaluate):
-        for number in range(count(kind)):
-            program, gone = without(kind, number)
+        for number in range(count(whole, kind)):
+            program, gone = without(whole, kind, number)
             tried += 1
             if gone not in HARMLESS and not wrong(program):
                 unnoticed[gone] = unnoticed.get(gone, 0) + 1
