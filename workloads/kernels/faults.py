@@ -1,6 +1,7 @@
 """Kernels with one fault each, and an argument that mends it: what the diagnosis finds, and what its advice does.
 
-``docs/diagnosis.md`` has what each change was promised to bring on an H200, and what it brought.
+``workloads/diagnosis.yaml`` runs them both ways; ``docs/diagnosis.md`` has what each change was promised to bring on
+an H200, and what it brought.
 """
 
 import numpy as np
