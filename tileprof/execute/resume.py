@@ -7,11 +7,13 @@ is said, and its bundle goes with it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tileprof.errors import StoreError
+from tileprof.plan.machine import Machine
 from tileprof.store.directory import RunDirectory
 from tileprof.store.reader import StoredCase, read_header, read_outline, read_unavailable
 from tileprof.store.records import Unavailable
@@ -35,10 +37,10 @@ class Earlier:
     unavailable: tuple[Unavailable, ...] = ()
 
     @classmethod
-    def read(cls, store: Path, workload: Workload, everything: Sequence[Case]) -> Earlier:
+    def read(cls, store: Path, workload: Workload, everything: Sequence[Case], machine: Machine) -> Earlier:
         """The run in the file ``store``.  Raises StoreError unless it is one of ``workload``; nothing is written.
 
-        ``everything`` are the cases of the workload, of all targets.
+        ``everything`` are the cases of the workload, of all targets.  A run has one ``machine``, so times of another are refused.
         """
         header, cases = read_header(store), read_outline(store)
         folder, name = store.parent, header.get("name")
@@ -50,10 +52,20 @@ class Earlier:
         if cases and not {case.id for case in cases} & {case.id for case in everything}:
             message = f"none of the {len(cases)} finished cases in {folder} is one of {workload.file}: {cases[0].id}"
             raise StoreError(message, remedy=remedy)
+        before, here = _devices(header.get("machine") or {}), _devices(machine.to_json())
+        if before and before != here and any(case.timed for case in cases):
+            message = f"{folder} holds times of another machine: {', '.join(before)}; this one is {', '.join(here)}"
+            raise StoreError(message, remedy="resume it there, or start a run of this machine elsewhere with -o")
         # stores of before version 5 do not say for which targets they are
         targets = header.get("targets") or dict.fromkeys(case.target_name for case in cases)
         known = tuple(name for name in targets if name in workload.targets)
         return cls(header.get("started"), known, cases, read_unavailable(store))
+
+
+def _devices(machine: Mapping[str, Any]) -> list[str]:
+    """What is timed on a machine: its processor and GPUs by their names."""
+    gpus = [str(gpu.get("name", "")) for gpu in machine.get("gpus") or ()]
+    return [name for name in (str(machine.get("cpu") or ""), *gpus) if name]
 
 
 def keep(

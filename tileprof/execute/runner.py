@@ -145,7 +145,9 @@ def run_prepared(prepared: Prepared, progress: Progress) -> None:
     places = {(case.id, case.hash): place for place, case in enumerate(everything)}
     chosen = {(case.id, case.hash) for case in prepared.cases}
     with RunDirectory(prepared.directory, force=options.force, resume=options.resume) as directory:
-        earlier = Earlier.read(directory.store, workload, everything) if directory.resumed else Earlier()
+        earlier = Earlier()
+        if directory.resumed:
+            earlier = Earlier.read(directory.store, workload, everything, prepared.machine)
         targets = tuple(name for name in workload.targets if name in asked or name in earlier.targets)
         store = RunStore.open(directory.store) if directory.resumed else RunStore.create(directory.store)
         with store:

@@ -51,6 +51,7 @@ class StoredCase:
     target_name: str
     status: str
     bundle: str | None
+    timed: bool
 
 
 def read_outline(path: Path) -> tuple[StoredCase, ...]:
@@ -58,8 +59,9 @@ def read_outline(path: Path) -> tuple[StoredCase, ...]:
     connection = connect_to_read(path)
     try:
         with translated(path):
-            question = "SELECT id, hash, target_name, status, bundle FROM cases ORDER BY position, number"
-            return tuple(StoredCase(*row) for row in connection.execute(question))
+            columns = "id, hash, target_name, status, bundle, timing IS NOT NULL"
+            rows = connection.execute(f"SELECT {columns} FROM cases ORDER BY position, number")
+            return tuple(StoredCase(*row) for row in rows)
     finally:
         connection.close()
 

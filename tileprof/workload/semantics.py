@@ -39,6 +39,9 @@ _PROFILER_KINDS = {
 }
 """Kinds of target that a profiler can measure; the others measure any."""
 
+FILL_ARGUMENTS = ("name", "shape", "dtype", "seed", "rng")
+"""What a function that fills an input may ask for, beside the case's values."""
+
 
 def build_workload(model: schema.WorkloadModel, document: Document, path: Path) -> Workload:
     """The workload of ``model``; what is wrong is added to ``document.problems``.
@@ -145,7 +148,9 @@ class _KernelBuilder:
         if kernel.callable is not None:
             callable_, signature = self.function("callable", kernel.callable)
         if kernel.reference is not None:
-            reference, _ = self.function("reference", kernel.reference)
+            reference, wanted = self.function("reference", kernel.reference)
+            if signature is not None and signature.tensors is not None:
+                self.check_needs(("reference",), kernel.reference, wanted, {*signature.tensors, *self.axis_names()})
         bundle = None
         if kernel.bundle is not None:
             file = (self.directory / Path(kernel.bundle).expanduser()).resolve()
@@ -212,6 +217,13 @@ class _KernelBuilder:
         except ReferenceProblem as problem:
             self.report((key,), str(problem), offset=problem.offset)
             return None, None
+
+    def check_needs(self, where: Sequence[str | int], text: str, wanted: Signature | None, given: set[str]) -> None:
+        """A function of the author's needs nothing that it is not called with."""
+        for name in wanted.required if wanted is not None else ():
+            if name not in given:
+                what = f"no value for {name}, which {text.rpartition(':')[2]} needs: it can have {', '.join(sorted(given))}"
+                self.report(where, what)
 
     @staticmethod
     def axis_values(value: Any) -> tuple[Any, ...]:
@@ -303,7 +315,8 @@ class _KernelBuilder:
                 filled[name] = kind
                 continue
             try:
-                filled[name], _ = check_reference(kind, self.directory)
+                filled[name], wanted = check_reference(kind, self.directory)
+                self.check_needs(("inputs", name), kind, wanted, {*FILL_ARGUMENTS, *self.axis_names()})
             except ReferenceProblem as problem:
                 self.report(("inputs", name), str(problem), offset=problem.offset)
         return filled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -127,3 +128,20 @@ def test_a_run_of_another_workload_is_refused_and_left_alone(
     assert "help: resume it with its own workload, overwrite it with --force, or " in err
     assert (tmp_path / "run/run.sqlite").read_bytes() == before
     assert ids(run) == ALL[1:]
+
+
+def test_times_of_another_machine_are_not_mixed_in(call: Resumes, tmp_path: Path) -> None:
+    text = WORKLOAD.replace("two: {target: cpu, profiler: none}", "two: {target: cpu, profiler: timer}")
+    call("--force", text=text)
+    with sqlite3.connect(tmp_path / "run/run.sqlite") as connection:
+        (machine,) = connection.execute("SELECT value FROM run WHERE key = 'machine'").fetchone()
+        other = {**json.loads(machine), "cpu": "Abacus 9000"}
+        connection.execute("UPDATE run SET value = ? WHERE key = 'machine'", (json.dumps(other),))
+    connection.close()
+    drop(tmp_path / "run", ALL[0])
+    status, err, run = call("--resume", text=text)
+    assert (status, ids(run)) == (2, ALL[1:])
+    assert "run holds times of another machine: Abacus 9000; this one is " in err
+    drop(tmp_path / "run", *[case for case in ALL if case.endswith("two")])  # without times there is nothing to mix
+    status, _, run = call("--resume", text=text)
+    assert (status, ids(run)) == (0, ALL)

@@ -41,6 +41,12 @@ def wrapped(M):
 def reference(A, B):
     return A @ B
 
+def doubled(X, M, swap=True):
+    return 2 * X
+
+def mistaken(X, W, K):
+    return 2 * X
+
 def fill(shape, dtype, rng):
     return rng.normal(size=shape)
 """

@@ -143,6 +143,40 @@ kernels:
         assert problems(text)[0].endswith(f"unknown tensor of the kernel '{name}'; known: X, Y, Z")
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("reference: kernels/gemm.py:doubled", []),
+        (
+            "reference: kernels/gemm.py:mistaken",
+            [f"8:16: no value for {name}, which mistaken needs: it can have M, X, Y, Z" for name in "KW"],
+        ),
+        ("inputs: {X: kernels/gemm.py:fill}", []),
+        (
+            "inputs: {X: kernels/gemm.py:doubled}",
+            ["8:17: no value for X, which doubled needs: it can have M, dtype, name, rng, seed, shape"],
+        ),
+    ],
+)
+def test_the_authors_functions_are_called_with_what_there_is(
+    load: Load, problems: Problems, line: str, expected: list[str]
+) -> None:
+    text = f"""\
+version: 1
+name: x
+targets: {{cpu: {{target: cpu}}}}
+kernels:
+  - name: a
+    source: kernels/gemm.py:two
+    shapes: [{{M: 4}}]
+    {line}
+"""
+    if expected:
+        assert problems(text) == expected
+    else:
+        load(text)
+
+
 def test_the_message_shows_the_line_and_a_caret(load: Load, folder: Path, good: str) -> None:
     with pytest.raises(WorkloadError) as caught:
         load(good.replace("cuda:sm_80", "cuda:sm80"))
