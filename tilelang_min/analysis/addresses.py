@@ -82,14 +82,20 @@ def accesses_of(program: ThreadProgram) -> Accesses:
     )
 
 
-def accesses_in(program: ThreadProgram, statement: Any) -> tuple[tuple[Place, ...], bool]:
-    """The places of one statement of a program, and whether any depends on data."""
+def accesses_in(
+    program: ThreadProgram, statement: Any, skipped: frozenset[int] = frozenset()
+) -> tuple[tuple[Place, ...], tuple[Any, ...], bool]:
+    """The places of one statement of a program, its ``bounds``, and whether any depends on data.
+
+    Loops over the variables ``skipped`` are left out.
+    """
     transfer = program.target.global_transfer
     maps = {each.name: each for each in program.tensor_maps}
     walker = _Walker(maps=maps) if transfer is None else _Walker(transfer.load_bytes, transfer.store_bytes, maps)
     walker.loaded = names_of_data(program.function.body)
+    walker.skipped = skipped
     walker.statement(statement)
-    return tuple(walker.places.values()), bool(walker.data or walker.bounds)
+    return tuple(walker.places.values()), tuple(walker.bounds), bool(walker.data)
 
 
 class _Walker:
@@ -108,6 +114,8 @@ class _Walker:
         """Conditions and loops around that depend on data."""
         self.loaded: set[int] = set()
         """Names that hold what was read from memory."""
+        self.skipped: frozenset[int] = frozenset()
+        """Variables of loops that are left out."""
         self.thread: tuple[Any, int] | None = None
         self.conditions: list[tuple[Any, bool]] = []
         """Conditions of the branches around, and whether they hold."""
@@ -121,7 +129,8 @@ class _Walker:
                 self.thread = (node.node.var, int(node.value.value))
             self.statement(node.body)
         elif isinstance(node, tirx.For):
-            self.around((node.min, node.extent), (node.body,))
+            left_out = handle_of(node.loop_var) in self.skipped
+            self.around((node.min, node.extent), () if left_out else (node.body,))
         elif isinstance(node, tirx.IfThenElse):
             for holds, body in ((True, node.then_case), (False, node.else_case)):
                 self.conditions.append((node.condition, holds))

@@ -62,13 +62,13 @@ class Iterations:
             loops = list(self._loops(program.function.body))
         self.candidates = [found for found in map(self._candidate, loops) if found is not None]
 
-    def repeats(self, block: tuple[int, int, int]) -> dict[str, Repeat]:
-        """For one block, by name of the loop variable."""
+    def repeats(self, block: tuple[int, int, int]) -> dict[int, Repeat]:
+        """For one block, by handle of the loop variable."""
         found = {}
         for candidate in self.candidates:
             repeat = self._repeat(candidate, block)
             if repeat is not None:
-                found[str(candidate.node.loop_var.name)] = repeat
+                found[handle_of(candidate.node.loop_var)] = repeat
         return found
 
     def _loops(self, node: Any) -> Iterator[Any]:
@@ -112,10 +112,10 @@ class Iterations:
                 (ir.Call, call),
             ],
         )
-        places, data = accesses_in(self.program, node.body)
+        places, bounds, data = accesses_in(self.program, node.body)
         if named and not all(isinstance(each, tirx.Bind) and loads(each.value) for each in named):
             return None  # a name may stand in an index for what it was made of
-        if data or (as_int(node.extent) or 1 << 30) < LEAST:
+        if data or bounds or (as_int(node.extent) or 1 << 30) < LEAST:
             return None
         for loop in reversed(inner):
             first, extent = as_int(loop.min), as_int(loop.extent)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.analysis.blocks import classify
+from tilelang_min.analysis.blocks import BlockClass, classify
 from tilelang_min.analysis.iterations import Iterations
+from tilelang_min.analysis.samples import Samples
 from tilelang_min.driver.emitted import check_emitted
 from tilelang_min.driver.kernel import Analysis, random_arguments, zero_arguments
+from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
-from tilelang_min.simulate import simulate
+from tilelang_min.simulate import SimulationResult, runs_in_strands, simulate
 
 if TYPE_CHECKING:
     from tilelang_min.driver.kernel import Kernel
@@ -46,12 +48,10 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     merged: dict[tuple[Any, ...], Any] = {}
     executed: dict[int, Counter[str]] = {}
     notes: list[str] = []
-    iterations = None if args else Iterations(program)
-    for item in classes:
-        repeats = None if iterations is None else iterations.repeats(item.representative)
-        result = simulate(program, values, blocks=[item.representative], repeats=repeats)
-        values = {**values, **result.outputs}
-        scaled = result.scaled(item.count)
+    for result, times in _results(program, classes, values, whole=bool(args)):
+        if args:
+            values.update(result.outputs)
+        scaled = result.scaled(times)
         for count in scaled.counts:
             key = (count.operation, count.buffer, count.space, count.access, count.width_bits)
             merged[key] = count if key not in merged else merged[key].plus(count)
@@ -77,3 +77,29 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
         notes=tuple(notes),
         sampled=tuple(operation.id for operation in sampled),
     )
+
+
+def _results(
+    program: ThreadProgram, classes: tuple[BlockClass, ...], values: dict[str, Any], *, whole: bool
+) -> Iterator[tuple[SimulationResult, int]]:
+    """Simulated blocks, and how often each counts; not ``whole``: of iterations that behave alike a few, for all of them."""
+    if not whole and runs_in_strands(program):
+        found = _sampled(program, values)
+        if found is not None:
+            yield from found
+            return
+    iterations = None if whole else Iterations(program)
+    for item in classes:
+        schedule = None if iterations is None else iterations.repeats(item.representative)
+        yield simulate(program, values, blocks=[item.representative], schedule=schedule), item.count
+
+
+def _sampled(program: ThreadProgram, values: dict[str, Any]) -> list[tuple[SimulationResult, int]] | None:
+    """What :class:`Samples` chooses; None where those do not run through: the whole program then says what is wrong."""
+    try:
+        return [
+            (simulate(program, values, blocks=[each.block], schedule=each.schedule), each.count)
+            for each in Samples(program).all()
+        ]
+    except SimulationError:
+        return None

@@ -13,7 +13,7 @@ the place of ``races``.
 from tilelang_min.simulate.placement import SWIZZLES, Placement, Tile
 from tilelang_min.simulate.recording import Recording, merge_recordings
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
-from tilelang_min.simulate.simulation import simulate
+from tilelang_min.simulate.simulation import runs_in_strands, simulate
 
 __all__ = [
     "SWIZZLES",
@@ -25,5 +25,6 @@ __all__ = [
     "merge_counts",
     "merge_executed",
     "merge_recordings",
+    "runs_in_strands",
     "simulate",
 ]

@@ -123,7 +123,8 @@ class BulkCopies:
         self.committed: dict[int, int] = {}
         self.agents: dict[int, int] = {}
         self.issued: dict[int, int] = {}
-        self.counts: list[AccessCount] = []
+        self.counts: dict[AccessCount, int] = {}
+        """Accesses of one box, and how many of them there were."""
 
     def _boxes(self, name: str, operation: int) -> Boxes:
         found = self.boxes.get(name)
@@ -349,37 +350,39 @@ class BulkCopies:
         place = self.strand.cluster.buffer_at(offset)
         width = boxes.bytes * 8
         ideal = -(-inside // sector)
-        self.counts.append(
-            AccessCount(
-                operation,
-                boxes.map.parameter,
-                "global",
-                kind,
-                width,
-                1,
-                None,
-                None,
-                None,
-                sectors,
-                ideal,
-                inside,
-                "known",
-            )
+        there = AccessCount(
+            operation,
+            boxes.map.parameter,
+            "global",
+            kind,
+            width,
+            1,
+            None,
+            None,
+            None,
+            sectors,
+            ideal,
+            inside,
+            "known",
         )
-        self.counts.append(
-            AccessCount(
-                operation,
-                place,
-                "shared",
-                kind,
-                width,
-                targets,
-                None,
-                None,
-                None,
-                None,
-                None,
-                boxes.bytes * targets,
-                "unknown",
-            )
+        here = AccessCount(
+            operation,
+            place,
+            "shared",
+            kind,
+            width,
+            targets,
+            None,
+            None,
+            None,
+            None,
+            None,
+            boxes.bytes * targets,
+            "unknown",
         )
+        for one in (there, here):
+            self.counts[one] = self.counts.get(one, 0) + 1
+
+    def access_counts(self) -> list[AccessCount]:
+        """Both sides of all copies."""
+        return [one.scaled(times) for one, times in self.counts.items()]

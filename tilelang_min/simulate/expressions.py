@@ -201,6 +201,8 @@ class Expressions:
             return integers.generic(INTEGER_SYMBOLS[kind], a, b, dtype)
         if kind in ("div", "mod"):
             function = "truncated_division" if kind == "div" else "truncated_remainder"
+            if isinstance(a, Uniform) and isinstance(b, Uniform):
+                return Uniform(Linear.atom(f"int({function}({a.linear.source()}, {b.linear.source()}))"), dtype)
             x, y = integers.array(a), integers.array(b)
             return integers.result(f"{function}({x.source}, {y.source})", (x, y), dtype)
         raise SimulationError(f"the simulator has no rule for {kind} on {dtype}")

@@ -18,7 +18,7 @@ from tilelang_min.simulate import atomics, matrix, sites, transfers
 from tilelang_min.simulate.layout import Layout, Place
 from tilelang_min.simulate.messages import Messages
 from tilelang_min.simulate.races import RaceDetector
-from tilelang_min.simulate.repeating import Repeat, repeated
+from tilelang_min.simulate.repeating import Repeat, Schedule, scheduled
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
 from tilelang_min.simulate.statements import Translation
 
@@ -103,7 +103,9 @@ class Machine(Messages):
         """Operations of which every access is kept in ``trace``, in order."""
         self.trace: list[sites.TracedAccess] = []
         self.regions: list[int] = []
-        self.repeats: Mapping[str, Repeat] = {}
+        self.schedule: Schedule = {}
+        self.within: Mapping[int, Repeat] = {}
+        """The schedule of loops in the iteration of an outer loop that is under way."""
         self.contended: set[int] = set()
         """Loops of atomics in which several warps update one element."""
         self.open_group: list[Callable[[], None]] = []
@@ -304,10 +306,13 @@ class Machine(Messages):
         self.regions = [0] * number
         return self.regions
 
-    def iterations(self, name: str, start: int, end: int) -> Iterable[int]:
-        """The iterations of a loop that run: all, or some of which stand for others (:func:`repeating.repeated`)."""
-        repeat = self.repeats.get(name)
-        return range(start, end) if repeat is None else repeated(self, repeat, start, end)
+    def iterations(self, key: int, start: int, end: int) -> Iterable[int]:
+        """The iterations of a loop that run: all, or some of which stand for others (:func:`repeating.scheduled`)."""
+        return scheduled(self, key, start, end) if self.schedule else range(start, end)
+
+    def tallies(self) -> list[dict[Any, int]]:
+        """What is counted besides regions and sites: numbers by anything."""
+        return []
 
     def fixed_tiles(self) -> frozenset[str]:
         """Shared tiles whose layout something other than the program's own accesses prescribes."""

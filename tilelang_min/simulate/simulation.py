@@ -17,7 +17,7 @@ from tilelang_min.simulate.machine import Machine, SplitBlocksError
 from tilelang_min.simulate.placement import Placement
 from tilelang_min.simulate.recording import Recording, merge_recordings
 from tilelang_min.simulate.recording import record as record_accesses
-from tilelang_min.simulate.repeating import Repeat
+from tilelang_min.simulate.repeating import Schedule
 from tilelang_min.simulate.result import AccessCount, SimulationResult, merge_counts, merge_executed
 from tilelang_min.simulate.sites import TracedAccess
 from tilelang_min.simulate.statements import Translation, translate
@@ -43,7 +43,7 @@ def simulate(
     check: bool = True,
     placements: Mapping[str, Placement] | None = None,
     record: bool = False,
-    repeats: Mapping[str, Repeat] | None = None,
+    schedule: Schedule | None = None,
     trace: Iterable[int] = (),
 ) -> SimulationResult:
     """Executes a thread program on NumPy, all threads of the chosen blocks at once.
@@ -52,9 +52,9 @@ def simulate(
     they start as NaN, or 0x7f bytes).  ``blocks`` are block indices ``(x, y, z)``; None means all.  ``count`` records
     accesses and instructions; ``check`` looks for races on shared memory.  ``placements`` count accesses to the shared
     tiles they name as if these lay otherwise (see :class:`Placement`); ``record`` keeps the accesses in ``result.recording``,
-    so that further placements need no further simulation.  Both leave outputs as they are.  ``repeats`` says, by name of a loop
-    variable, which iterations stand for others (``analysis/iterations.py``) in the one block that is given: counts are then those
-    of the whole loop, and outputs mean nothing.  ``trace`` names operations whose accesses, one by one, are kept in
+    so that further placements need no further simulation.  Both leave outputs as they are.  ``schedule`` says, by handle of a loop
+    variable, which iterations stand for others (``analysis/iterations.py``, ``samples.py``) in the one block that is given: counts
+    are then those of the whole loop, and outputs mean nothing.  ``trace`` names operations whose accesses, one by one, are kept in
     ``result.trace`` (of programs of one strand).
 
     Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
@@ -69,6 +69,8 @@ def simulate(
         )
     translation = _translation(program)
     chosen = _blocks(program, blocks)
+    if any(key in translation.whole and not isinstance(entry, tuple) for key, entry in (schedule or {}).items()):
+        raise SimulationError("the schedule chooses iterations of a loop whose iterations all run")
     notes = []
     if program.target.kind == "cpu":
         notes.append("a CPU has no shared memory banks or sectors: bytes alone are counted")
@@ -92,7 +94,7 @@ def simulate(
                 count=count,
                 check=check,
                 exact=bool(placements) or record,
-                repeats=repeats or {},
+                schedule=schedule or {},
                 traced=(traced, found),
             )
             break
@@ -122,11 +124,13 @@ def _run(
     count: bool,
     check: bool,
     exact: bool,
-    repeats: Mapping[str, Repeat],
+    schedule: Schedule,
     traced: tuple[frozenset[int], list[TracedAccess]],
 ) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
     if translation.strands:
-        return _run_clusters(program, translation, blocks, arrays, count=count, check=check, exact=exact)
+        return _run_clusters(
+            program, translation, blocks, arrays, count=count, check=check, exact=exact, schedule=schedule
+        )
     counting = Counting()
     counts: list[AccessCount] = []
     work: dict[int, dict[str, int]] = {}
@@ -134,7 +138,7 @@ def _run(
     for start in range(0, len(blocks), per_chunk):
         chunk = blocks[start : start + per_chunk]
         machine = Machine(program, translation, chunk, arrays, count=count, check=check, exact=exact)
-        machine.repeats, machine.traced = repeats, traced[0]
+        machine.schedule, machine.traced = schedule, traced[0]
         regions = machine.run()
         traced[1].extend(machine.trace)
         if count:
@@ -155,6 +159,7 @@ def _run_clusters(
     count: bool,
     check: bool,
     exact: bool,
+    schedule: Schedule,
 ) -> tuple[list[AccessCount], dict[int, dict[str, int]], Recording | None]:
     """As :func:`_run`, cluster by cluster; of a cluster's blocks those that were not chosen run along and count nothing."""
     counting = Counting()
@@ -164,6 +169,8 @@ def _run_clusters(
     chosen = set(blocks)
     for members in _clusters(program, blocks):
         cluster = Cluster(program, translation, members, arrays, count=count, check=check, exact=exact)
+        for strand in cluster.strands:
+            strand.schedule = schedule
         for strand, regions in zip(cluster.strands, cluster.run(), strict=True):
             if strand.blocks[0] not in chosen:
                 continue
@@ -187,6 +194,11 @@ def _clusters(program: ThreadProgram, blocks: Sequence[Block]) -> list[list[Bloc
         [(x + i, y + j, z + k) for k in range(sizes[2]) for j in range(sizes[1]) for i in range(sizes[0])]
         for x, y, z in corners
     ]
+
+
+def runs_in_strands(program: ThreadProgram) -> bool:
+    """Whether threads of a block wait for one another's roles, so that they run as strands (``roles.py``)."""
+    return bool(_translation(program).strands)
 
 
 def _translation(program: ThreadProgram) -> Translation:

@@ -47,6 +47,8 @@ class Translation:
     regions: tuple[tuple[int, Counter[str]], ...]
     source: str
     strands: tuple[Any, ...] = ()
+    whole: frozenset[int] = frozenset()
+    """Variables of loops whose iterations all run, whatever a schedule says."""
 
 
 def translate(program: ThreadProgram) -> Translation:
@@ -68,10 +70,13 @@ class _Translator(HopperInstructions):
         self.region_operation = 0
         self.inside = 0
         """Loops around what is being written."""
+        self.whole: set[int] = set()
         extents = dict(zip(("blockIdx.x", "blockIdx.y", "blockIdx.z"), program.grid, strict=True))
         for key, tag in tree.indices.items():
             if extents.get(tag) == 1:
                 self.environment[key] = Uniform(Linear())
+            elif self.concurrent and tag in extents:  # a strand is of one block
+                self.environment[key] = Uniform(Linear.atom(self.source.hoist(f"int(rt.index[{tag!r}][0])")))
             else:
                 self.environment[key] = Lane(self.source.hoist(f"rt.index[{tag!r}]"), Linear())
 
@@ -86,7 +91,7 @@ class _Translator(HopperInstructions):
         strands: tuple[Any, ...] = ()
         if self.concurrent:
             strands = tuple(strands_of(self.tree, self.program.threads, self.program.target.warp_size))
-        return Translation(namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text, strands)
+        return Translation(namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text, strands, frozenset(self.whole))
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 
@@ -152,14 +157,17 @@ class _Translator(HopperInstructions):
             end = (start.linear + extent.linear).source()
             self.environment[s.var] = Uniform(Linear.atom(name))
             span = f"range({start.linear.source()}, {end})"
-            if not self.inside and self.mask is None and not self.concurrent:
-                span = f"rt.iterations({s.name!r}, {start.linear.source()}, {end})"
+            if self.inside < 2 if self.concurrent else not self.inside and self.mask is None:
+                span = f"rt.iterations({s.var}, {start.linear.source()}, {end})"
+            else:
+                self.whole.add(s.var)
             self.inside += 1
             with self.source.block(f"for {name} in {span}:"):
                 self.fresh_region(body)
             self.inside -= 1
             return
         # The trip count differs by lane: run to the largest and mask.
+        self.whole.add(s.var)
         length = self.source.fresh("e")
         self.source.line(f"{length} = np.asarray({self.integers.array(extent).source})")
         self.environment[s.var] = self.integers.add(start, Uniform(Linear.atom(name)), "int32")

@@ -79,7 +79,11 @@ class Strand(Machine):
 
     def async_counts(self) -> list[AccessCount]:
         """Accesses of bulk copies and warp group products."""
-        return [*self.copies.counts, *self.products.access_counts()]
+        return [*self.copies.access_counts(), *self.products.access_counts()]
+
+    def tallies(self) -> list[dict[Any, int]]:
+        """Those."""
+        return [self.copies.counts, self.products.counts, self.products.bytes]
 
     def fixed_tiles(self) -> frozenset[str]:
         """Tiles that those access."""
