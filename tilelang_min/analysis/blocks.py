@@ -19,7 +19,7 @@ from tvm import ir, sym, tirx
 
 from tilelang_min.analysis.addresses import Place, accesses_of, holds_data
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
-from tilelang_min.analysis.points import NotCountable, evaluate, handle_of, parts_of, variables_of
+from tilelang_min.analysis.points import NotCountable, distinct, evaluate, handle_of, parts_of, row_numbers, variables_of
 from tilelang_min.ir.expressions import loads
 from tilelang_min.program import ThreadProgram
 
@@ -309,6 +309,9 @@ def _tables(expression: Any, parts: _Parts, places: Any, sample: int = 64) -> An
     others = [handle for handle in variables_of(expression) if handle not in parts.blocks]
     if any(handle not in parts.ranges for handle in others):
         return None
+    at = {handle: places[:, 2 - axis] for handle, axis in parts.blocks.items()}
+    first, which = distinct(expression, at, len(places))
+    places = places[first]
     extents = [int(parts.ranges[handle].high - parts.ranges[handle].low) + 1 for handle in others]
     size = int(np.prod(extents, dtype=np.int64)) if others else 1
     if size * len(places) <= _POINTS:
@@ -327,7 +330,7 @@ def _tables(expression: Any, parts: _Parts, places: Any, sample: int = 64) -> An
         table = np.broadcast_to(np.asarray(evaluate(expression, values)), (len(places), points.shape[1]))
     except NotCountable:
         return None
-    return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    return row_numbers(table)[which]
 
 
 __all__ = ["BlockClass", "Blocks", "block_classes", "classify"]

@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import sym, tirx
 
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
-from tilelang_min.analysis.points import NotCountable, evaluate, handle_of, variables_of
+from tilelang_min.analysis.points import NotCountable, distinct, evaluate, handle_of, row_numbers, variables_of
 
 POINTS = 1 << 20
 """Most points of a table of values; where there are more, every value of the variables is held to be different."""
@@ -46,10 +46,10 @@ def label(facts: Iterable[Fact], values: Mapping[int, Any], ranges: Mapping[int,
         names = [h for h in variables_of(fact.expression) if h in values and np.ndim(values[h])]
         if not names:
             continue
-        rows, which = _distinct([values[handle] for handle in names])
+        first, which = distinct(fact.expression, {handle: values[handle] for handle in names}, count)
         known = {h: value for h, value in values.items() if not np.ndim(value)}
-        known |= {handle: rows[place] for place, handle in enumerate(names)}
-        found = _label_rows(fact, known, ranges, names, len(which) and rows.shape[1])[which]
+        known |= {handle: values[handle][first] for handle in names}
+        found = _label_rows(fact, known, ranges, names, len(first))[which]
         labels = np.unique(labels * (int(found.max(initial=0)) + 1) + found, return_inverse=True)[1].reshape(-1)
     return labels
 
@@ -59,15 +59,6 @@ def named_in(expression: Any) -> dict[int, Any]:
     found: list[Any] = []
     tvm_ffi.structural_walk(expression, (tirx.Var, found.append))
     return {handle_of(each): each for each in found}
-
-
-def _distinct(columns: list[Any]) -> tuple[Any, Any]:
-    """Distinct rows of columns, as an array (columns, rows), and which of them each row is."""
-    if len(columns) == 1:
-        values, which = np.unique(columns[0], return_inverse=True)
-        return values[None, :], which.reshape(-1)
-    rows, which = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    return rows, which.reshape(-1)
 
 
 def _label_rows(
@@ -126,7 +117,7 @@ def _table(expression: Any, known: Mapping[int, Any], ranges: Mapping[int, Inter
         table = np.broadcast_to(np.asarray(evaluate(expression, values)), (len(chosen), points.shape[1]))
     except NotCountable:
         return np.arange(len(chosen))
-    return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    return row_numbers(table)
 
 
 __all__ = ["Fact", "label", "named_in"]

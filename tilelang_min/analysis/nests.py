@@ -7,7 +7,7 @@ inner ones within the same outer family.  Whatever one of them does differently 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Family:
 
     ``variable`` stands for the variables of all of them in ``start``, ``extent`` and ``facts``.  After ``period`` iterations
     every shared element and mbarrier that is used is the same again; None where that is not so, or where what is done depends
-    on data or on registers.
+    on data or on registers.  ``barriers`` are the buffers of the mbarriers that are used: families that share one keep step.
     """
 
     parent: Family | None
@@ -45,6 +45,7 @@ class Family:
     inner: list[Family] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     period: int | None = 1
+    barriers: set[str] = field(default_factory=set)
 
 
 class Nests:
@@ -199,6 +200,7 @@ class Nests:
 
     def _describe(self, body: Any, family: Family) -> None:
         """Adds what one loop does to its family."""
+        family.barriers |= _barriers(body)
         facts = None if family.period is None else self._facts(body, frozenset())
         if facts is None:
             family.period = None
@@ -274,7 +276,7 @@ class Nests:
 
         def register(load: Any) -> Any:
             nonlocal clear
-            if str(load.source.ty.storage_scope) != "local":  # an address
+            if _memory(load):  # an address
                 addressed.extend(load.indices)
                 return tirx.IntImm("int32", 0)
             clear = clear and all(as_int(item) is not None for item in load.indices)
@@ -301,6 +303,24 @@ def _factors_are_multiples(value: Any, free: list[int], period: int) -> bool:
     return len(factors) == len(free) and all(
         isinstance(factor, tirx.IntImm) and int(factor.value) % period == 0 for factor in factors
     )
+
+
+def _barriers(body: Any) -> set[str]:
+    """Buffers of the mbarriers that a statement uses; one without a name where that cannot be seen."""
+    found: set[str] = set()
+
+    def call(node: Any) -> None:
+        if _name(node.value).startswith("tirx.ptx.mbarrier"):
+            named = [
+                str(load.source.name)
+                for arg in node.value.args
+                for load in loads(arg)
+                if _memory(load)
+            ]
+            found.update(named or [""])
+
+    tvm_ffi.structural_walk(body, (tirx.Evaluate, call))
+    return found
 
 
 class _Decisive:
@@ -341,6 +361,9 @@ class _Decisive:
             self.values(node.value, of_memory=False)
         elif isinstance(node, tirx.BufferStore):
             self.values(node.value, of_memory=True)
+            if str(node.buffer.ty.storage_scope) != "local":
+                for item in node.indices:
+                    self.values(item, of_memory=False)
 
     def call(self, call: Any) -> None:
         """An instruction."""
@@ -356,21 +379,35 @@ class _Decisive:
             self.values(call, of_memory=False)
 
     def values(self, expression: Any, *, of_memory: bool) -> None:
-        """Conditions within an expression: of ``if_then_else``, and of selections, or of those between elements of memory."""
+        """Conditions within an expression: all, or those that decide what of memory is read."""
         if not isinstance(expression, ir.Expr):
             return
 
+        def choice(condition: Any, arms: tuple[Any, ...]) -> None:
+            if not of_memory or any(_memory(load) for arm in arms for load in loads(arm)):
+                self.conditions.append(condition)
+
         def call(node: Any) -> None:
             if _name(node).endswith(".if_then_else"):
-                self.conditions.append(node.args[0])
+                choice(node.args[0], tuple(node.args[1:]))
 
-        def select(node: Any) -> None:
-            arms = (node.true_value, node.false_value)
-            if not of_memory or any(str(load.source.ty.storage_scope) != "local" for arm in arms for load in loads(arm)):
-                self.conditions.append(node.condition)
+        def read(node: Any) -> None:
+            if of_memory and _memory(node):
+                for item in node.indices:
+                    self.values(item, of_memory=False)
 
-        walks: list[tuple[Any, Callable[[Any], None]]] = [(ir.Call, call), (tirx.Select, select)]
-        tvm_ffi.structural_walk(expression, walks)
+        tvm_ffi.structural_walk(
+            expression,
+            [
+                (ir.Call, call),
+                (tirx.Select, lambda node: choice(node.condition, (node.true_value, node.false_value))),
+                (ir.TensorLoad, read),
+            ],
+        )
+
+
+def _memory(load: Any) -> bool:
+    return str(load.source.ty.storage_scope) != "local"
 
 
 def _is_address(argument: Any) -> bool:

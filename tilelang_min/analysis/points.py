@@ -6,7 +6,7 @@ matrix product meet one another never: each group is enumerated with NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,54 @@ def variables_of(expression: Any) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def terms_of(expression: Any, handles: Collection[int]) -> list[Any]:
+    """The largest parts of an expression that name these variables alone: it depends on them through nothing else."""
+    named = variables_of(expression)
+    if not any(handle in handles for handle in named):
+        return []
+    if all(handle in handles for handle in named):
+        return [expression]
+    if type(expression) in _BINARY:
+        return [*terms_of(expression.a, handles), *terms_of(expression.b, handles)]
+    if isinstance(expression, tirx.Not):
+        return terms_of(expression.a, handles)
+    found: list[Any] = []
+    tvm_ffi.structural_walk(expression, (tirx.Var, found.append))
+    return [variable for variable in found if handle_of(variable) in handles]
+
+
+def distinct(expression: Any, values: Mapping[int, Any], count: int) -> tuple[Any, Any]:
+    """Of ``count`` points those that tell an expression apart, and for every point which of those is like it.
+
+    ``values`` by variable handle are arrays of ``count``.
+    """
+    columns = []
+    for term in terms_of(expression, values):
+        try:
+            columns.append(np.broadcast_to(np.asarray(evaluate(term, values), np.int64), (count,)))
+        except NotCountable:
+            columns += [np.broadcast_to(values[handle], (count,)) for handle in variables_of(term)]
+    if not columns:
+        return np.zeros(min(count, 1), np.int64), np.zeros(count, np.int64)
+    if len(columns) == 1:
+        _, first, which = np.unique(columns[0], return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
+    which = np.zeros(count, np.int64)
+    for column in columns:
+        number = np.unique(column, return_inverse=True)[1].reshape(-1)
+        which = np.unique(which * (int(number.max(initial=0)) + 1) + number, return_inverse=True)[1].reshape(-1)
+    return np.unique(which, return_index=True)[1], which
+
+
+def row_numbers(table: Any) -> Any:
+    """A number for each row of a table, equal where rows are."""
+    rows = np.packbits(table, axis=1) if table.dtype == bool else np.ascontiguousarray(table)
+    if not rows.shape[1]:
+        return np.zeros(len(rows), np.int64)
+    whole = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
+    return np.unique(whole, return_inverse=True)[1].reshape(-1)
+
+
 def _count_group(variables: list[tuple[Any, int, int]], conditions: list[Any]) -> int:
     size = 1
     for _, _, extent in variables:
@@ -135,4 +183,4 @@ def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
     raise NotCountable
 
 
-__all__ = ["NotCountable", "count_points", "evaluate", "handle_of", "parts_of", "variables_of"]
+__all__ = ["NotCountable", "count_points", "distinct", "evaluate", "handle_of", "parts_of", "row_numbers", "terms_of", "variables_of"]

@@ -14,7 +14,8 @@ early is found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 import tvm_ffi
 from tvm import tirx
 
-from tilelang_min.analysis.blocks import block_classes
+from tilelang_min.analysis.blocks import BlockClass, block_classes
 from tilelang_min.analysis.labels import label
 from tilelang_min.analysis.nests import LONGEST, Family, Nests
 from tilelang_min.analysis.points import NotCountable, evaluate, handle_of
@@ -63,13 +64,18 @@ class Samples:
         self.nests = Nests(program)
         self.stages = _barriers(program.function.body) // 2
         self.tiles = self._tile_loop()
+        self.shown: set[Family] = set()
+        """Loops of which enough iterations are to run, in one block, for every stage to be used again."""
 
-    def all(self) -> list[Sample]:
-        """Blocks to run; what they count, scaled, adds up to the launch."""
+    def all(self, classes: Sequence[BlockClass] | None = None) -> list[Sample]:
+        """Blocks to run; what they count, scaled, adds up to the launch.  ``classes`` are those of the program, if known."""
         found = None if self.tiles is None else self._by_tiles(self.tiles)
         if found is not None:
             return found
-        return [Sample(each.representative, each.count, self._schedule(each.representative)) for each in block_classes(self.program)]
+        return [
+            Sample(each.representative, each.count, self._schedule(each.representative))
+            for each in (block_classes(self.program) if classes is None else classes)
+        ]
 
     def _tile_loop(self) -> Family | None:
         """The loop over tiles of blocks that stay: an outer one whose iterations use the same shared memory, around others."""
@@ -152,15 +158,15 @@ class Samples:
         """For every loop of which not all iterations run."""
         found: dict[int, Repeat | Chosen] = {}
         fixed = {axis: np.int64(block[axis]) for axis in range(3)}
+        plain = [family for family in self.nests.outer if chosen is None or family not in chosen]
+        repeats = self._repeats(plain, self._values(fixed, {}))
         for family in self.nests.outer:
-            entry: Repeat | Chosen | None
+            entry: Repeat | Chosen | None = repeats.get(family)
             if chosen is not None and family in chosen:
                 iterations = chosen[family]
                 entry = Chosen(iterations, self._inner(family, fixed, [number for number, _ in iterations]))
-            else:
-                entry = self._repeat(family, self._values(fixed, {}), self.stages + 2)
-                if entry is None and family.inner:
-                    entry = self._whole(family, fixed)
+            elif entry is None and family.inner:
+                entry = self._whole(family, fixed)
             if entry is not None:
                 found |= dict.fromkeys(family.loops, entry)
         return found
@@ -180,15 +186,33 @@ class Samples:
         self, family: Family, fixed: Mapping[int, Any], numbers: list[int]
     ) -> dict[int, dict[int, Repeat]]:
         result: dict[int, dict[int, Repeat]] = {}
-        for place, number in enumerate(numbers):
+        for number in numbers:
             values = self._values(fixed, {family: np.int64(number)})
-            for inner in family.inner:
-                repeat = self._repeat(inner, values, 2 if place else self.stages + 2)
-                if repeat is not None:
-                    result.setdefault(number, {}).update(dict.fromkeys(inner.loops, repeat))
+            for inner, repeat in self._repeats(family.inner, values).items():
+                result.setdefault(number, {}).update(dict.fromkeys(inner.loops, repeat))
         return result
 
-    def _repeat(self, family: Family, values: Mapping[int, Any], warm: int) -> Repeat | None:
+    def _repeats(self, families: list[Family], values: Mapping[int, Any]) -> dict[Family, Repeat]:
+        """What repeats in loops beside one another: those that use the same mbarriers leave out equally many iterations."""
+        result: dict[Family, Repeat] = {}
+        groups: list[list[Family]] = []
+        for family in families:
+            joined = [each for each in groups if any(family.barriers & other.barriers for other in each)]
+            groups = [each for each in groups if each not in joined] + [[family, *(one for g in joined for one in g)]]
+        for group in groups:
+            warm = 2 if self.shown.issuperset(group) else self.stages + 2
+            runs = [(family, self._run(family, values, warm)) for family in group]
+            known = [(family, run) for family, run in runs if run is not None]
+            if len(known) < len(group):
+                continue
+            common = math.lcm(*(period for _, (_, period, _) in known))
+            left_out = min((times - 1) * period for _, (_, period, times) in known) // common * common
+            if left_out:
+                self.shown.update(group)
+                result |= {family: (first, period, left_out // period + 1) for family, (first, period, _) in known}
+        return result
+
+    def _run(self, family: Family, values: Mapping[int, Any], warm: int) -> Repeat | None:
         """A run of iterations that repeats for long enough, behind the first ``warm``."""
         if family.period is None:
             return None

@@ -84,7 +84,7 @@ def _results(
 ) -> Iterator[tuple[SimulationResult, int]]:
     """Simulated blocks, and how often each counts; not ``whole``: of iterations that behave alike a few, for all of them."""
     if not whole and runs_in_strands(program):
-        found = _sampled(program, values)
+        found = _sampled(program, values, classes)
         if found is not None:
             yield from found
             return
@@ -94,12 +94,14 @@ def _results(
         yield simulate(program, values, blocks=[item.representative], schedule=schedule), item.count
 
 
-def _sampled(program: ThreadProgram, values: dict[str, Any]) -> list[tuple[SimulationResult, int]] | None:
+def _sampled(
+    program: ThreadProgram, values: dict[str, Any], classes: tuple[BlockClass, ...]
+) -> list[tuple[SimulationResult, int]] | None:
     """What :class:`Samples` chooses; None where those do not run through: the whole program then says what is wrong."""
     try:
         return [
             (simulate(program, values, blocks=[each.block], schedule=each.schedule), each.count)
-            for each in Samples(program).all()
+            for each in Samples(program).all(classes)
         ]
     except SimulationError:
         return None

@@ -78,7 +78,9 @@ def simulate(
     traced, found = frozenset(trace), list[TracedAccess]()
     while True:
         found.clear()
-        arrays = {parameter.name: _array(parameter, arguments) for parameter in program.parameters}
+        arrays = {
+            parameter.name: _array(parameter, arguments, copied=not schedule) for parameter in program.parameters
+        }
         unknown = sorted(set(arguments) - set(arrays))
         if unknown:
             raise SimulationError(
@@ -238,8 +240,8 @@ def _chunk_size(program: ThreadProgram, translation: Translation) -> int:
     return max(1, min(CHUNK_BYTES // block_bytes, CHUNK_LANES // threads))
 
 
-def _array(parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
-    """The flat array the kernel works on: the argument itself where it is only read, else a copy."""
+def _array(parameter: Parameter, arguments: Mapping[str, Any], *, copied: bool) -> Any:
+    """The flat array the kernel works on: the argument itself where it is only read or need not be ``copied``, else a copy."""
     dtype = numpy_dtype(parameter.dtype)
     given = arguments.get(parameter.name)
     if given is None:
@@ -256,4 +258,5 @@ def _array(parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
             f"the argument is {array.dtype}{list(array.shape)}"
         )
     flat = np.ascontiguousarray(array).reshape(-1)
-    return flat if parameter.access == "in" else flat.copy()
+    keep = parameter.access == "in" or (not copied and flat.flags.writeable)
+    return flat if keep else flat.copy()
