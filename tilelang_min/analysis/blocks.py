@@ -19,7 +19,15 @@ from tvm import ir, sym, tirx
 
 from tilelang_min.analysis.addresses import Place, accesses_of, holds_data
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
-from tilelang_min.analysis.points import NotCountable, distinct, evaluate, handle_of, parts_of, row_numbers, variables_of
+from tilelang_min.analysis.points import (
+    NotCountable,
+    distinct,
+    evaluate,
+    handle_of,
+    parts_of,
+    row_numbers,
+    variables_of,
+)
 from tilelang_min.ir.expressions import loads
 from tilelang_min.program import ThreadProgram
 

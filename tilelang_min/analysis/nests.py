@@ -15,7 +15,8 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.analysis.addresses import BULK, PLACELESS, accesses_in, holds_data, names_of_data
+from tilelang_min.analysis.addresses import accesses_in, holds_data, names_of_data
+from tilelang_min.analysis.decisive import Decisive, barriers_of, in_memory
 from tilelang_min.analysis.intervals import Interval, Unknown, interval
 from tilelang_min.analysis.labels import Fact, named_in
 from tilelang_min.analysis.points import NotCountable, evaluate, handle_of, parts_of, variables_of
@@ -200,7 +201,7 @@ class Nests:
 
     def _describe(self, body: Any, family: Family) -> None:
         """Adds what one loop does to its family."""
-        family.barriers |= _barriers(body)
+        family.barriers |= barriers_of(body)
         facts = None if family.period is None else self._facts(body, frozenset())
         if facts is None:
             family.period = None
@@ -242,7 +243,7 @@ class Nests:
     def _facts(self, body: Any, skipped: frozenset[int]) -> list[Fact] | None:
         """Everything in a statement that decides what it counts, but for the loops ``skipped``; None where data do."""
         places, bounds, data = accesses_in(self.program, body, skipped)
-        decisive = _Decisive(skipped)
+        decisive = Decisive(skipped)
         decisive.statement(body)
         if data or decisive.unclear:
             return None
@@ -263,9 +264,7 @@ class Nests:
         good = all(add("truth", part) for each in decisive.conditions for part in parts_of(each))
         good = good and all(add("number", each) for each in (*decisive.bounds, *bounds))
         good = good and all(add("same", each) for each in decisive.operands)
-        good = good and all(
-            add("shared" if place.shared else "place", place.index, place.period) for place in places
-        )
+        good = good and all(add("shared" if place.shared else "place", place.index, place.period) for place in places)
         return list(facts.values()) if good else None
 
     def _add_shared(self, facts: dict[tuple[str, str, int], Fact], kind: str, value: Any, period: int) -> bool:
@@ -276,7 +275,7 @@ class Nests:
 
         def register(load: Any) -> Any:
             nonlocal clear
-            if _memory(load):  # an address
+            if in_memory(load):  # an address
                 addressed.extend(load.indices)
                 return tirx.IntImm("int32", 0)
             clear = clear and all(as_int(item) is not None for item in load.indices)
@@ -303,127 +302,6 @@ def _factors_are_multiples(value: Any, free: list[int], period: int) -> bool:
     return len(factors) == len(free) and all(
         isinstance(factor, tirx.IntImm) and int(factor.value) % period == 0 for factor in factors
     )
-
-
-def _barriers(body: Any) -> set[str]:
-    """Buffers of the mbarriers that a statement uses; one without a name where that cannot be seen."""
-    found: set[str] = set()
-
-    def call(node: Any) -> None:
-        if _name(node.value).startswith("tirx.ptx.mbarrier"):
-            named = [
-                str(load.source.name)
-                for arg in node.value.args
-                for load in loads(arg)
-                if _memory(load)
-            ]
-            found.update(named or [""])
-
-    tvm_ffi.structural_walk(body, (tirx.Evaluate, call))
-    return found
-
-
-class _Decisive:
-    """Conditions, loop bounds, and operands of barriers and the like in a statement; loops ``skipped`` are left out."""
-
-    def __init__(self, skipped: frozenset[int]) -> None:
-        self.skipped = skipped
-        self.conditions: list[Any] = []
-        self.bounds: list[Any] = []
-        self.operands: list[Any] = []
-        self.unclear = False
-
-    def statement(self, node: Any) -> None:
-        """Goes through a statement."""
-        if isinstance(node, tirx.SeqStmt):
-            for item in node.seq:
-                self.statement(item)
-        elif isinstance(node, tirx.AttrStmt):
-            self.statement(node.body)
-        elif isinstance(node, tirx.For):
-            self.bounds += [node.min, node.extent]
-            if handle_of(node.loop_var) not in self.skipped:
-                self.statement(node.body)
-        elif isinstance(node, tirx.IfThenElse):
-            self.conditions.append(node.condition)
-            for body in (node.then_case, node.else_case):
-                if body is not None:
-                    self.statement(body)
-        elif isinstance(node, tirx.While):
-            waits = isinstance(node.body, tirx.Evaluate) and _name(node.body.value).startswith("tirx.ptx.mbarrier_")
-            if waits:
-                self.statement(node.body)
-            else:
-                self.unclear = True
-        elif isinstance(node, tirx.Evaluate):
-            self.call(node.value)
-        elif isinstance(node, tirx.Bind):
-            self.values(node.value, of_memory=False)
-        elif isinstance(node, tirx.BufferStore):
-            self.values(node.value, of_memory=True)
-            if str(node.buffer.ty.storage_scope) != "local":
-                for item in node.indices:
-                    self.values(item, of_memory=False)
-
-    def call(self, call: Any) -> None:
-        """An instruction."""
-        name, numbers = _name(call), [arg for arg in call.args if not isinstance(arg, ir.StringImm)]
-        if name.startswith(BULK):
-            self.operands += [arg for arg in numbers if _is_address(arg)]
-        elif name.startswith(PLACELESS):
-            self.operands += [arg for arg in numbers if not _is_register(arg)]
-        else:
-            if "cp_async" in name:
-                sizes = [arg for arg in numbers if not _is_address(arg)]
-                self.bounds += sizes
-            self.values(call, of_memory=False)
-
-    def values(self, expression: Any, *, of_memory: bool) -> None:
-        """Conditions within an expression: all, or those that decide what of memory is read."""
-        if not isinstance(expression, ir.Expr):
-            return
-
-        def choice(condition: Any, arms: tuple[Any, ...]) -> None:
-            if not of_memory or any(_memory(load) for arm in arms for load in loads(arm)):
-                self.conditions.append(condition)
-
-        def call(node: Any) -> None:
-            if _name(node).endswith(".if_then_else"):
-                choice(node.args[0], tuple(node.args[1:]))
-
-        def read(node: Any) -> None:
-            if of_memory and _memory(node):
-                for item in node.indices:
-                    self.values(item, of_memory=False)
-
-        tvm_ffi.structural_walk(
-            expression,
-            [
-                (ir.Call, call),
-                (tirx.Select, lambda node: choice(node.condition, (node.true_value, node.false_value))),
-                (ir.TensorLoad, read),
-            ],
-        )
-
-
-def _memory(load: Any) -> bool:
-    return str(load.source.ty.storage_scope) != "local"
-
-
-def _is_address(argument: Any) -> bool:
-    """Whether an operand is a pointer or a shared address."""
-    while isinstance(argument, tirx.Cast):
-        argument = argument.value
-    return isinstance(argument, ir.Call) or not isinstance(argument, ir.Expr)
-
-
-def _is_register(argument: Any) -> bool:
-    """Whether an operand is a register whose number is known."""
-    return isinstance(argument, ir.TensorLoad) and str(argument.source.ty.storage_scope) == "local"
-
-
-def _name(call: Any) -> str:
-    return str(getattr(getattr(call, "op", None), "name", ""))
 
 
 __all__ = ["Family", "Nests"]

@@ -183,4 +183,14 @@ def evaluate(expression: Any, values: Mapping[int, Any]) -> Any:
     raise NotCountable
 
 
-__all__ = ["NotCountable", "count_points", "distinct", "evaluate", "handle_of", "parts_of", "row_numbers", "terms_of", "variables_of"]
+__all__ = [
+    "NotCountable",
+    "count_points",
+    "distinct",
+    "evaluate",
+    "handle_of",
+    "parts_of",
+    "row_numbers",
+    "terms_of",
+    "variables_of",
+]

@@ -106,7 +106,9 @@ class Samples:
         values = self._values({axis: one[owner] for axis, one in blocks.items()}, {tiles: turn})
         kinds = label(tiles.facts, values, self.nests.ranges, total)
         values = self._values(blocks, {})
-        ends = label([fact for fact in outside if not _is(fact.expression, tiles.extent)], values, self.nests.ranges, count)
+        ends = label(
+            [fact for fact in outside if not _is(fact.expression, tiles.extent)], values, self.nests.ranges, count
+        )
         return self._cover(tiles, owner, turn, kinds, ends)
 
     def _cover(self, tiles: Family, owner: Any, turn: Any, kinds: Any, ends: Any) -> list[Sample]:
@@ -182,9 +184,7 @@ class Samples:
         inner = self._inner(family, fixed, numbers) if len(numbers) <= 1 << 8 else {}
         return Chosen(tuple((number, 1) for number in numbers), inner) if inner else None
 
-    def _inner(
-        self, family: Family, fixed: Mapping[int, Any], numbers: list[int]
-    ) -> dict[int, dict[int, Repeat]]:
+    def _inner(self, family: Family, fixed: Mapping[int, Any], numbers: list[int]) -> dict[int, dict[int, Repeat]]:
         result: dict[int, dict[int, Repeat]] = {}
         for number in numbers:
             values = self._values(fixed, {family: np.int64(number)})

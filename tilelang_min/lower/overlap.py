@@ -103,6 +103,7 @@ def consume_overlapped(
             wait_products(context, 1)
             writer.give_back(_FIRST)
         extent = context.simplify(loop.extent - 1)
+        context.mark(loop.operation)  # the loop is no part of the product that stands in front of it
         context.emit(tirx.For(variable, index(loop.start), index(extent), tirx.ForKind.SERIAL, sequence(body)))
         context.mark(loop.operation)
         for item in writer.at(last, writer.work):

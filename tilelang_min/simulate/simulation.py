@@ -78,9 +78,7 @@ def simulate(
     traced, found = frozenset(trace), list[TracedAccess]()
     while True:
         found.clear()
-        arrays = {
-            parameter.name: _array(parameter, arguments, copied=not schedule) for parameter in program.parameters
-        }
+        arrays = {parameter.name: _array(parameter, arguments, copied=not schedule) for parameter in program.parameters}
         unknown = sorted(set(arguments) - set(arrays))
         if unknown:
             raise SimulationError(

@@ -91,7 +91,9 @@ class _Translator(HopperInstructions):
         strands: tuple[Any, ...] = ()
         if self.concurrent:
             strands = tuple(strands_of(self.tree, self.program.threads, self.program.target.warp_size))
-        return Translation(namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text, strands, frozenset(self.whole))
+        return Translation(
+            namespace["run"], tuple(self.sites), self.layout, tuple(self.regions), text, strands, frozenset(self.whole)
+        )
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 
