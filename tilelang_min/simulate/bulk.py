@@ -322,23 +322,22 @@ class BulkCopies:
 
     def note_remote(self, operation: int, place: str, width: int, requests: int, size: int) -> None:
         """An ordinary store of warps to another block's shared memory: ``width`` bytes a lane, ``size`` in all."""
-        self.counts.append(
-            AccessCount(
-                operation,
-                place,
-                "shared",
-                "remote_store",
-                width * 8,
-                requests,
-                None,
-                None,
-                None,
-                None,
-                None,
-                size,
-                "unknown",
-            )
+        one = AccessCount(
+            operation,
+            place,
+            "shared",
+            "remote_store",
+            width * 8,
+            requests,
+            None,
+            None,
+            None,
+            None,
+            None,
+            size,
+            "unknown",
         )
+        self.counts[one] = self.counts.get(one, 0) + 1
 
     def _count(self, kind: str, boxes: Boxes, offset: int, at: tuple[int, ...], targets: int, operation: int) -> None:
         if self.strand.counts is None:
