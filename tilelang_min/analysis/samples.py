@@ -159,41 +159,51 @@ class Samples:
     ) -> dict[int, Repeat | Chosen]:
         """For every loop of which not all iterations run."""
         found: dict[int, Repeat | Chosen] = {}
-        fixed = {axis: np.int64(block[axis]) for axis in range(3)}
+        cluster = self._cluster(block)
         plain = [family for family in self.nests.outer if chosen is None or family not in chosen]
-        repeats = self._repeats(plain, self._values(fixed, {}))
+        repeats = self._repeats(plain, [self._values(fixed, {}) for fixed in cluster])
         for family in self.nests.outer:
             entry: Repeat | Chosen | None = repeats.get(family)
             if chosen is not None and family in chosen:
                 iterations = chosen[family]
-                entry = Chosen(iterations, self._inner(family, fixed, [number for number, _ in iterations]))
+                entry = Chosen(iterations, self._inner(family, cluster, [number for number, _ in iterations]))
             elif entry is None and family.inner:
-                entry = self._whole(family, fixed)
+                entry = self._whole(family, cluster)
             if entry is not None:
                 found |= dict.fromkeys(family.loops, entry)
         return found
 
-    def _whole(self, family: Family, fixed: Mapping[int, Any]) -> Chosen | None:
+    def _cluster(self, block: Block) -> list[dict[int, Any]]:
+        """Block indices by axis of all blocks that run together with one, itself the first."""
+        sizes = self.program.cluster
+        ranges = [range(at // size * size, at // size * size + size) for at, size in zip(block, sizes, strict=True)]
+        others = [(x, y, z) for z in ranges[2] for y in ranges[1] for x in ranges[0] if (x, y, z) != block]
+        return [{axis: np.int64(each[axis]) for axis in range(3)} for each in (block, *others)]
+
+    def _whole(self, family: Family, cluster: list[dict[int, Any]]) -> Chosen | None:
         """All iterations of an outer loop, with what repeats in each."""
-        values = self._values(fixed, {})
+        values = self._values(cluster[0], {})
         try:
             start, extent = int(evaluate(family.start, values)), int(evaluate(family.extent, values))
         except NotCountable:
             return None
         numbers = list(range(start, start + extent))
-        inner = self._inner(family, fixed, numbers) if len(numbers) <= 1 << 8 else {}
+        inner = self._inner(family, cluster, numbers) if len(numbers) <= 1 << 8 else {}
         return Chosen(tuple((number, 1) for number in numbers), inner) if inner else None
 
-    def _inner(self, family: Family, fixed: Mapping[int, Any], numbers: list[int]) -> dict[int, dict[int, Repeat]]:
+    def _inner(self, family: Family, cluster: list[dict[int, Any]], numbers: list[int]) -> dict[int, dict[int, Repeat]]:
         result: dict[int, dict[int, Repeat]] = {}
         for number in numbers:
-            values = self._values(fixed, {family: np.int64(number)})
+            values = [self._values(fixed, {family: np.int64(number)}) for fixed in cluster]
             for inner, repeat in self._repeats(family.inner, values).items():
                 result.setdefault(number, {}).update(dict.fromkeys(inner.loops, repeat))
         return result
 
-    def _repeats(self, families: list[Family], values: Mapping[int, Any]) -> dict[Family, Repeat]:
-        """What repeats in loops beside one another: those that use the same mbarriers leave out equally many iterations."""
+    def _repeats(self, families: list[Family], values: list[dict[int, Any]]) -> dict[Family, Repeat]:
+        """What repeats in loops beside one another: those that use the same mbarriers leave out equally many iterations.
+
+        ``values`` are those of each block of the cluster; all leave out the same.
+        """
         result: dict[Family, Repeat] = {}
         groups: list[list[Family]] = []
         for family in families:
@@ -201,7 +211,7 @@ class Samples:
             groups = [each for each in groups if each not in joined] + [[family, *(one for g in joined for one in g)]]
         for group in groups:
             warm = 2 if self.shown.issuperset(group) else self.stages + 2
-            runs = [(family, self._run(family, values, warm)) for family in group]
+            runs = [(family, self._common_run(family, values, warm)) for family in group]
             known = [(family, run) for family, run in runs if run is not None]
             if len(known) < len(group):
                 continue
@@ -211,6 +221,16 @@ class Samples:
                 self.shown.update(group)
                 result |= {family: (first, period, left_out // period + 1) for family, (first, period, _) in known}
         return result
+
+    def _common_run(self, family: Family, values: list[dict[int, Any]], warm: int) -> Repeat | None:
+        """A run of iterations that repeats in every block of the cluster."""
+        runs = [self._run(family, each, warm) for each in values]
+        known = [run for run in runs if run is not None]
+        if len(known) < len(runs):
+            return None
+        first, period = max(run[0] for run in known), math.lcm(*(run[1] for run in known))
+        times = (min(run[0] + run[1] * run[2] for run in known) - first) // period
+        return (first, period, times) if times >= 2 else None
 
     def _run(self, family: Family, values: Mapping[int, Any], warm: int) -> Repeat | None:
         """A run of iterations that repeats for long enough, behind the first ``warm``."""
