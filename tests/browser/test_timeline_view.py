@@ -118,3 +118,11 @@ def test_dark_bars_can_be_read(chromium: Any, address: str, look: Callable[[Any,
         "return ['.k-gemm.running', 'text:not(.tick)'].map((s) => getComputedStyle(document.querySelector('.lanes ' + s)).fill)"
     )
     assert fills == ["rgb(122, 67, 18)", "rgb(238, 242, 247)"]
+
+
+def test_lanes_scroll_within_a_narrow_page(chromium: Any, address: str) -> None:
+    narrow = {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    chromium.get(address)
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= 380
+    assert chromium.execute_script("const b = document.querySelector('.lanes'); return b.scrollWidth > b.clientWidth")
