@@ -35,6 +35,7 @@ from tilelang_min.transform.fragment_operands import layouts_with_operands
 from tilelang_min.transform.hopper import HopperOptions, plan_hopper
 from tilelang_min.transform.pipeline import pipeline
 from tilelang_min.transform.reductions import exchange_reductions, fragment_reductions
+from tilelang_min.transform.register_buffers import mode_of, plan_register_buffers
 from tilelang_min.transform.shared_layouts import choose_shared_layouts
 from tilelang_min.transform.split import split_loops
 from tilelang_min.transform.tma_stores import stage_stores
@@ -46,6 +47,12 @@ _GENERATORS = {
 }
 HOPPER_DEFAULT: bool | dict[str, bool] = True
 """The compile option ``hopper`` where it is not given."""
+
+DOUBLE_BUFFER_DEFAULT: bool | str = True
+"""The compile option ``double_buffer`` where it is not given."""
+
+_OWN_OPTIONS = ("hopper", "double_buffer")
+"""Options that are not the code generators'."""
 
 _SOURCE_SUFFIX = {"cuda": "cu", "llvm": "ll"}
 _LISTING_SUFFIX = {"sass": "sass", "gcn": "gcn", "x86": "s"}
@@ -73,6 +80,7 @@ def thread_program(
     watch: Stopwatch | None = None,
     *,
     hopper: HopperOptions | None = None,
+    double_buffer: str | None = None,
 ) -> tuple[TileProgram, Layouts | None, ThreadProgram]:
     """Tile program after all transforms, its layouts (None on a CPU) and the thread program."""
     watch = watch or Stopwatch()
@@ -106,9 +114,12 @@ def thread_program(
             program = insert_barriers(exchange_reductions(program, layouts, target))
             program = stage_stores(program, layouts, target, allowed=choices.tma)
             check_resources(program, target, layouts.shared)
+            mode = mode_of(DOUBLE_BUFFER_DEFAULT) if double_buffer is None else double_buffer
+            layouts.ahead = plan_register_buffers(program, target, layouts, mode)
     _dump("after transforms", lambda: describe(program))
     if layouts is not None and target.kind == "cuda":
         _dump("hopper", layouts.hopper.describe)
+        _dump("double buffers", layouts.ahead.describe)
     with watch.step("lower"):
         thread = lower_cpu(program, target) if layouts is None else lower_gpu(program, target, layouts)
     _dump("thread program", lambda: str(thread.function.script()))
@@ -136,20 +147,36 @@ def build(
     with watch.step("frontend"):
         written = parse(kernel)
     choices = HopperOptions.of(options.get("hopper", HOPPER_DEFAULT))
-    program, layouts, thread = thread_program(written, target, watch, hopper=choices)
-    public, record_of_clocks = thread.parameters, None
-    if instrument is not None:
-        if thread.sizes:
-            raise CodegenError(
-                f"an instrumented build needs a grid that is known now, and {program.name} takes {', '.join(thread.sizes)}",
-                remedy="compile the kernel with numbers in place of T.dynamic",
-            )
-        with watch.step("instrument"):
-            thread, clocks = instrumented(thread, instrument)
-        record_of_clocks = clocks.to_json()
-        _dump("instrumented thread program", lambda: str(thread.function.script()))
-    own = {name: value for name, value in options.items() if name != "hopper"}
-    compiled: CompiledKernel = generator.generate(thread, options=own)
+    ahead = mode_of(options.get("double_buffer", DOUBLE_BUFFER_DEFAULT))
+    program, layouts, thread = thread_program(written, target, watch, hopper=choices, double_buffer=ahead)
+    public = thread.parameters
+    if instrument is not None and thread.sizes:
+        raise CodegenError(
+            f"an instrumented build needs a grid that is known now, and {program.name} takes {', '.join(thread.sizes)}",
+            remedy="compile the kernel with numbers in place of T.dynamic",
+        )
+    own = {name: value for name, value in options.items() if name not in _OWN_OPTIONS}
+
+    def compiled_of(lowered: ThreadProgram) -> tuple[ThreadProgram, dict[str, Any] | None, CompiledKernel]:
+        clocks = None
+        if instrument is not None:
+            with watch.step("instrument"):
+                lowered, record = instrumented(lowered, instrument)
+            clocks = record.to_json()
+            _dump("instrumented thread program", lambda: str(lowered.function.script()))
+        return lowered, clocks, generator.generate(lowered, options=own)
+
+    thread, record_of_clocks, compiled = compiled_of(thread)
+    spilled = compiled.resources.spill_store_bytes or 0
+    if layouts is not None and layouts.ahead.loops and spilled:
+        read_ahead, layouts.ahead = layouts.ahead, layouts.ahead.without_loops(f"that spilled {spilled} bytes a thread")
+        with watch.step("lower"):
+            lowered = lower_gpu(program, target, layouts)
+        other = compiled_of(lowered)
+        if (other[2].resources.spill_store_bytes or 0) < spilled:
+            thread, record_of_clocks, compiled = other
+        else:
+            layouts.ahead = read_ahead
     _check_launchable(thread, compiled)
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
@@ -221,9 +248,9 @@ def build(
 def _check_options(options: Iterable[str], target: Target, generators: Iterable[str]) -> None:
     """Raise CodegenError for an option that does not exist, before anything is done.
 
-    ``hopper`` is taken everywhere: one source is compiled for many targets, and it says what happens on one of them.
+    Those that lowering follows are taken everywhere: one source is compiled for many targets, and they say what happens on some.
     """
-    known = [*generators, "hopper"]
+    known = [*generators, *_OWN_OPTIONS]
     for name in options:
         if name not in known:
             raise CodegenError(f"unknown option {name!r} for {target.name}", remedy=did_you_mean(name, known))

@@ -70,6 +70,7 @@ def _pipeline(
         "iterations": extent,
         "how": how,
         "ahead": ahead if stages > 1 else [],
+        "operands": layouts.ahead.notes.get(loop.operation),
         "stay": {str(operation): reason for operation, reason in stay.items() if reason is not None},
     }
 

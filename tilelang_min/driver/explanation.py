@@ -80,6 +80,8 @@ def _pipeline(item: dict[str, Any], operations: Sequence[TileOperation]) -> Iter
     yield f"{_place(loop)}{iterations}: num_stages={item['asked']}, {item['stages']} used; {item['how']}"
     for number in item["ahead"]:
         yield f"  ahead by {item['stages'] - 1}: {_place(operations[number])}"
+    if item.get("operands"):
+        yield f"  {item['operands']}"
     for number, reason in item["stay"].items():
         yield f"  in step: {_place(operations[int(number)])}: {reason}"
 

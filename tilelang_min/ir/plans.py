@@ -131,6 +131,29 @@ class HopperPlan:
 
 
 @dataclass
+class RegisterBuffers:
+    """Products by ``mma.sync`` that read their operands one step ahead, into a second set of registers.
+
+    ``products``, by operation: inside of a tile.  ``loops``, by operation: through all iterations of the loop
+    (``lower/register_buffers.py``), with the number of parts in which copies are started.  ``notes`` say what was decided, and
+    why, by operation of the product or loop.
+    """
+
+    products: frozenset[int] = frozenset()
+    loops: dict[int, int] = field(default_factory=dict)
+    notes: dict[int, str] = field(default_factory=dict)
+
+    def without_loops(self, reason: str) -> RegisterBuffers:
+        """The same inside of tiles only; ``reason`` says why for every loop."""
+        notes = dict.fromkeys(self.loops, f"operands are not read ahead across iterations: {reason}")
+        return RegisterBuffers(self.products, notes={**self.notes, **notes})
+
+    def describe(self) -> str:
+        """What was decided, for people."""
+        return "\n".join(f"operation {number}: {note}" for number, note in self.notes.items()) or "nothing"
+
+
+@dataclass
 class Layouts:
     """All decisions of a program.
 
@@ -147,3 +170,4 @@ class Layouts:
     origins: dict[str, int] = field(default_factory=dict)
     shared: dict[str, SharedLayout] = field(default_factory=dict)
     hopper: HopperPlan = field(default_factory=HopperPlan)
+    ahead: RegisterBuffers = field(default_factory=RegisterBuffers)

@@ -27,66 +27,118 @@ from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import MatrixInstruction
 
 
-def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan) -> None:
-    """One T.gemm on tensor cores."""
-    layout = plan.layout
-    assert isinstance(layout, MatrixLayout)
-    instruction: MatrixInstruction = plan.instruction
-    rows, columns = layout.tiles
-    lane = context.thread % 32
-    row_start, column_start = warp_start(plan, context.thread)
-    a_words, b_words = instruction.registers("a"), instruction.registers("b")
-    a = context.registers("a_frag", instruction.a_operand, a_words * rows)
-    b = context.registers("b_frag", instruction.b_operand, b_words * columns)
-    accumulators, put_back = _accumulators(context, gemm, layout, instruction)
-    dtype = gemm.a.buffer.dtype
-    size = dtype_bytes(dtype)
-    a_matrices, b_matrices = ldmatrix_brings(dtype, not gemm.transpose_a), ldmatrix_brings(dtype, gemm.transpose_b)
-    for k in range(0, gemm.k, instruction.k):
+def lower_mma(context: Context, gemm: Gemm, plan: GemmPlan, buffers: int = 1) -> None:
+    """One T.gemm on tensor cores; with two ``buffers`` the operands of a step are read before the instructions of the step
+    in front of it."""
+    product = MatrixProduct(context, gemm, plan, buffers)
+    product.begin()
+    for step in range(product.steps):
+        if buffers == 1 or step == 0:
+            product.read(step)
+        if buffers > 1 and step + 1 < product.steps:
+            product.read(step + 1)
+        product.multiply(step)
+    product.end()
+
+
+class MatrixProduct:
+    """One T.gemm in steps along K, each of which reads its operands into registers and multiplies them.
+
+    Steps take ``buffers`` sets of registers in turns.  :meth:`begin` and :meth:`end` stand around all of them.
+    """
+
+    def __init__(self, context: Context, gemm: Gemm, plan: GemmPlan, buffers: int = 1) -> None:
+        layout = plan.layout
+        assert isinstance(layout, MatrixLayout)
+        self.context, self.gemm, self.plan, self.layout, self.buffers = context, gemm, plan, layout, buffers
+        self.instruction: MatrixInstruction = plan.instruction
+        self.a_words, self.b_words = self.instruction.registers("a"), self.instruction.registers("b")
+        rows, columns = layout.tiles
+        self.a = context.registers("a_frag", self.instruction.a_operand, self.a_words * rows * buffers)
+        self.b = context.registers("b_frag", self.instruction.b_operand, self.b_words * columns * buffers)
+        self.steps = gemm.k // self.instruction.k
+        self._accumulators: Callable[[int, int], list[Any]] | None = None
+        self._put_back: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Accumulators in the registers that the instruction takes."""
+        self._accumulators, self._put_back = _accumulators(self.context, self.gemm, self.layout, self.instruction)
+
+    def end(self) -> None:
+        """Accumulators back where they belong."""
+        self._put_back()
+
+    def read(self, step: int, gemm: Gemm | None = None) -> None:
+        """The operands of a step; ``gemm``: those of another iteration, whose regions and stages it has."""
+        gemm = gemm or self.gemm
+        self._read_a(gemm, step)
+        self._read_b(gemm, step)
+
+    def _read_a(self, gemm: Gemm, step: int) -> None:
+        context, instruction, plan, words = self.context, self.instruction, self.plan, self.a_words
+        lane, start_row = context.thread % 32, warp_start(self.plan, context.thread)[0]
+        k, size = step * instruction.k, dtype_bytes(gemm.a.buffer.dtype)
+        rows = self.layout.tiles[0]
+        matrices = ldmatrix_brings(gemm.a.buffer.dtype, not gemm.transpose_a)
         for tile in range(rows):
-            start = row_start + tile * instruction.m
+            start, first = start_row + tile * instruction.m, words * (step % self.buffers * rows + tile)
             if plan.a_registers is not None:
                 held = plan.held("a", gemm, tile, k)
-                _from_fragment(context, a, a_words * tile, a_words, context.storage[gemm.a.buffer.name], held)
+                _from_fragment(context, self.a, first, words, context.storage[gemm.a.buffer.name], held)
                 continue
-            if a_matrices:
+            if matrices:
                 address = ldmatrix_a(lane, start, k, gemm.transpose_a, instruction, 16 // size)
-                _ldmatrix(context, a, a_words * tile, a_words, gemm.a, gemm.a_stage, gemm.transpose_a, *address)
+                _ldmatrix(context, self.a, first, words, gemm.a, gemm.a_stage, gemm.transpose_a, *address)
                 continue
 
-            def a_place(item: int, start: Expr = start, k: int = k) -> tuple[Expr, Expr]:
+            def place(item: int, start: Expr = start) -> tuple[Expr, Expr]:
                 row, along = instruction.a_map(lane, item)
                 return (k + along, start + row) if gemm.transpose_a else (start + row, k + along)
 
-            _gather(context, a, a_words * tile, a_words, instruction.a_map.items, gemm.a, gemm.a_stage, a_place)
+            _gather(context, self.a, first, words, instruction.a_map.items, gemm.a, gemm.a_stage, place)
+
+    def _read_b(self, gemm: Gemm, step: int) -> None:
+        context, instruction, plan, words = self.context, self.instruction, self.plan, self.b_words
+        lane, start_column = context.thread % 32, warp_start(self.plan, context.thread)[1]
+        k, size = step * instruction.k, dtype_bytes(gemm.b.buffer.dtype)
+        columns = self.layout.tiles[1]
+        matrices = ldmatrix_brings(gemm.b.buffer.dtype, gemm.transpose_b)
         for tile in range(0, columns, 2):
-            start = column_start + tile * instruction.n
+            start, first = start_column + tile * instruction.n, words * (step % self.buffers * columns + tile)
             if plan.b_registers is not None:
                 for part in range(2):
                     held = plan.held("b", gemm, tile + part, k)
                     source = context.storage[gemm.b.buffer.name]
-                    _from_fragment(context, b, b_words * (tile + part), b_words, source, held)
+                    _from_fragment(context, self.b, first + part * words, words, source, held)
                 continue
-            if b_matrices:
+            if matrices:
                 transposed = not gemm.transpose_b  # rows of a K x N tile are K: mma wants them as columns
-                address = ldmatrix_b(lane, start, k, gemm.transpose_b, b_words, 16 // size)
-                _ldmatrix(context, b, b_words * tile, 2 * b_words, gemm.b, gemm.b_stage, transposed, *address)
+                address = ldmatrix_b(lane, start, k, gemm.transpose_b, words, 16 // size)
+                _ldmatrix(context, self.b, first, 2 * words, gemm.b, gemm.b_stage, transposed, *address)
                 continue
             for part in range(2):
 
-                def b_place(item: int, start: Expr = start + part * instruction.n, k: int = k) -> tuple[Expr, Expr]:
+                def place(item: int, start: Expr = start + part * instruction.n) -> tuple[Expr, Expr]:
                     along, column = instruction.b_map(lane, item)
                     return (start + column, k + along) if gemm.transpose_b else (k + along, start + column)
 
-                first = b_words * (tile + part)
-                _gather(context, b, first, b_words, instruction.b_map.items, gemm.b, gemm.b_stage, b_place)
+                _gather(
+                    context, self.b, first + part * words, words, instruction.b_map.items, gemm.b, gemm.b_stage, place
+                )
+
+    def multiply(self, step: int) -> None:
+        """All instructions of a step."""
+        rows, columns = self.layout.tiles
+        buffer = step % self.buffers
+        assert self._accumulators is not None
         for row in range(rows):
-            for column in range(columns):
-                results = accumulators(row, column)
-                operands = [a[a_words * row + item] for item in range(a_words)]
-                operands += [b[b_words * column + item] for item in range(b_words)]
-                context.emit(tirx.Evaluate(ptx[instruction.name](*results, *operands, *results)))
-    put_back()
+            # There and back: the first instruction of a row takes the column of B that the last one has just read.
+            for column in reversed(range(columns)) if row % 2 else range(columns):
+                results = self._accumulators(row, column)
+                a, b = self.a_words * (buffer * rows + row), self.b_words * (buffer * columns + column)
+                operands = [self.a[a + item] for item in range(self.a_words)]
+                operands += [self.b[b + item] for item in range(self.b_words)]
+                self.context.emit(tirx.Evaluate(ptx[self.instruction.name](*results, *operands, *results)))
 
 
 def _accumulators(

@@ -39,6 +39,7 @@ from tilelang_min.lower.nest import lower_nest
 from tilelang_min.lower.overlap import consume_overlapped, overlap_of
 from tilelang_min.lower.raster import in_panels, tile_of, truncated
 from tilelang_min.lower.reduce import lower_reduce
+from tilelang_min.lower.register_buffers import lower_ahead
 from tilelang_min.lower.rings import consume
 from tilelang_min.lower.tma import TensorMaps
 from tilelang_min.lower.tma_store import finish_stores, store_fragment
@@ -162,7 +163,10 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
     elif isinstance(statement, Assign):
         _assign(context, statement)
     elif isinstance(statement, Loop):
-        _loop(context, layouts, statement)
+        if statement.operation in layouts.ahead.loops:
+            lower_ahead(context, layouts, statement, _block)
+        else:
+            _loop(context, layouts, statement)
     elif isinstance(statement, Conditional):
         context.mark(statement.operation)
         condition, known = context.condition(statement.condition)
@@ -216,7 +220,10 @@ def _gemm(context: Context, layouts: Layouts, gemm: Gemm) -> None:
         zero = tirx.const(0, gemm.c.buffer.tvm_dtype)
         for register in range(plan.layout.registers):
             context.emit(tirx.BufferStore(c, zero, [tirx.IntImm("int32", register)]))
-    {"wgmma": lower_wgmma, "mma": lower_mma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)
+    if plan.kind == "mma":
+        lower_mma(context, gemm, plan, 2 if gemm.operation in layouts.ahead.products else 1)
+    else:
+        {"wgmma": lower_wgmma, "mfma": lower_mfma}.get(plan.kind, lower_fma)(context, gemm, plan)
 
 
 def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:

@@ -26,6 +26,7 @@ from tilelang_min.ir.replicated import wide
 from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
 from tilelang_min.lower.atomics import atomic_update, in_pairs
 from tilelang_min.lower.context import Context, both, sequence
+from tilelang_min.lower.quads import LANES, TILE_COLUMNS, Exchange, quads_of
 from tilelang_min.lower.reads import Reads
 from tilelang_min.program.dtypes import dtype_bytes
 
@@ -68,11 +69,14 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
             points = _points(context, nest, layout, group, maps)
             bases = {} if isinstance(statement, Copy) else _plan(context, nest, points, reads)
         groups.append((guard, points, bases))
+    exchange = (
+        None if owner is not None or alone else _exchange(context, nest, layout, [item[0] for item in groups], maps)
+    )
     for guard, points, bases in groups:
         before = dict(reads.held)
         with context.assuming(guard), context.nested() as body:
             context.inherit(statement.operation)
-            _group(context, nest, points, statement, None if alone else owner, reads, bases)
+            _group(context, nest, points, statement, None if alone else owner, reads, bases, exchange)
         context.inherit(statement.operation)
         if guard is not None:
             reads.held = before
@@ -81,6 +85,52 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
                 context.emit(item)
         else:
             context.emit(tirx.IfThenElse(guard, sequence(body), None))
+
+
+def _exchange(
+    context: Context, nest: Nest, layout: FragmentLayout, guards: list[Any], maps: dict[str, tuple[int, ...]]
+) -> Exchange | None:
+    """The exchange through which results of 16 bits leave, where quads can store 16 bytes a lane; None: they cannot."""
+    quads = quads_of(layout)
+    outputs = [access for access in nest.accesses if access.writes and _in_memory(access)]
+    if quads is None or maps or len(outputs) != 1 or any(guard is not None for guard in guards):
+        return None
+    (output,) = outputs
+    dtype = output.buffer.dtype
+    if dtype_bytes(dtype) != 2 or output.atomic or any(loads(item) for item in output.indices):
+        return None
+    if any(access.buffer is output.buffer and not access.writes for access in nest.accesses):
+        return None
+    variables = [nest.variables[place] for place in wide(nest.extents)]
+
+    def points(place: tuple[int, int, int]) -> list[_Point]:
+        found = []
+        for part in range(TILE_COLUMNS):
+            used = [context.simplify(item) for item in quads.position(context.thread, place, part)]
+            known = dict(zip((id(variable) for variable in variables), used, strict=True))
+            values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
+            found.append(_Point(values, 0, {}))
+        return found
+
+    rows, columns = quads.held.tiles
+    sets = {
+        (row, column, half): points((row, column, half))
+        for row in range(rows)
+        for column in range(0, columns, LANES)
+        for half in range(2)
+    }
+    bases = {place: _vector_base(context, nest, output, found) for place, found in sets.items()}
+    if any(base is None for base in bases.values()):
+        return None
+
+    def store(place: tuple[int, int, int], words: Any) -> None:
+        value = tirx.reinterpret(f"{output.buffer.tvm_dtype}x{TILE_COLUMNS}", words)
+        target = context.storage[output.buffer.name]
+        made = tirx.BufferStore(target, value, [_ramp(bases[place], TILE_COLUMNS)])
+        guard = _in_range(context, output, sets[place][0])
+        context.emit(made if guard is None else tirx.IfThenElse(guard, made, None))
+
+    return Exchange(context, quads.held, store)
 
 
 def _in_memory(access: Access) -> bool:
@@ -148,10 +198,14 @@ def _group(
     owner: Any,
     reads: Reads,
     bases: dict[int, list[Expr] | None],
+    exchange: Exchange | None = None,
 ) -> None:
-    """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does)."""
+    """One group of registers; ``owner`` is the condition under which a thread writes memory (None: it always does).
+
+    What it writes to memory goes through ``exchange``, where there is one.
+    """
     width = len(points)
-    if isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
+    if exchange is None and isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
         return
     vectors: dict[int, list[Any]] = {}
     outputs: dict[int, tuple[Any, Expr, Any]] = {}
@@ -177,6 +231,9 @@ def _group(
         _element(context, nest, point, place, vectors, outputs, owner, reads)
     for number, (registers, base, guard) in outputs.items():
         access = nest.accesses[number]
+        if exchange is not None:
+            exchange.add(points[0].register, registers)
+            continue
         storage = context.storage[access.buffer.name]
         if access.atomic:
             pairs = [

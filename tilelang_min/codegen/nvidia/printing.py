@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang_min.codegen.nvidia import atomics, clocks, conversions, products
+from tilelang_min.codegen.nvidia import async_copies, atomics, clocks, conversions, products
+from tilelang_min.codegen.nvidia.async_copies import with_quick_copies
 from tilelang_min.codegen.nvidia.header import own_header, with_tensor_maps
 from tilelang_min.codegen.nvidia.names import KERNEL_SUFFIX, safe_name, with_safe_names
 from tilelang_min.codegen.nvidia.products import with_held_accumulators
@@ -73,7 +74,8 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
         attributes[_MIN_BLOCKS] = min_blocks
     if max_registers is not None:
         attributes[_MAX_REGISTERS] = max_registers
-    function = with_held_accumulators(with_short_vectors(with_plain_types(program.function, _NEEDS)))
+    function = with_quick_copies(program.function)
+    function = with_held_accumulators(with_short_vectors(with_plain_types(function, _NEEDS)))
     module = IRModule.from_expr(with_safe_names(function).with_attr(attributes))
     # FlattenBuffer is left out on purpose: thread programs are flat already, and it turns the index Ramp(0, 1, 4) into
     # Broadcast(0, 4) + Ramp(0, 1, 4), which prints as run-time index arithmetic on arrays that must stay in registers.
@@ -82,7 +84,7 @@ def _print(program: ThreadProgram, min_blocks: int | None, max_registers: int | 
     with own_header():
         text: str = tvm.get_global_func("target.build.cuda")(module, target).inspect_source()
     definitions = conversions.definitions(text) + atomics.definitions(text) + products.definitions(text)
-    definitions += clocks.definitions(text)
+    definitions += clocks.definitions(text) + async_copies.definitions(text)
     return with_tensor_maps(definitions + text)
 
 
