@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from tilelang_min.codegen.nvidia.joined import join
 from tilelang_min.codegen.nvidia.lines import OperationLines
 from tilelang_min.codegen.nvidia.printing import ROLLED
 from tilelang_min.errors import CodegenError
@@ -35,7 +36,8 @@ def finish(text: str, lines: OperationLines) -> str:
     if kernel is None:
         raise CodegenError("the printed CUDA C++ holds no kernel")
     body = _ROLLED.sub(r"#pragma unroll \1", smallest_integers(text[kernel.start() :]))
-    return helpers_to_macros(text[: kernel.start()]) + markers_to_lines(body, lines)
+    macros, body = join(helpers_to_macros(text[: kernel.start()]), body)
+    return macros + markers_to_lines(body, lines)
 
 
 def smallest_integers(text: str) -> str:
