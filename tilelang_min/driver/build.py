@@ -168,7 +168,7 @@ def build(
 
     thread, record_of_clocks, compiled = compiled_of(thread)
     spilled = compiled.resources.spill_store_bytes or 0
-    if layouts is not None and layouts.ahead.loops and spilled:
+    if layouts is not None and layouts.ahead.loops and spilled and ahead != "always":
         read_ahead, layouts.ahead = layouts.ahead, layouts.ahead.without_loops(f"that spilled {spilled} bytes a thread")
         with watch.step("lower"):
             lowered = lower_gpu(program, target, layouts)

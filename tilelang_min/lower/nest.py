@@ -104,13 +104,11 @@ def _exchange(
     variables = [nest.variables[place] for place in wide(nest.extents)]
 
     def points(place: tuple[int, int, int]) -> list[_Point]:
-        found = []
-        for part in range(TILE_COLUMNS):
-            used = [context.simplify(item) for item in quads.position(context.thread, place, part)]
-            known = dict(zip((id(variable) for variable in variables), used, strict=True))
-            values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
-            found.append(_Point(values, 0, {}))
-        return found
+        """As many as there are elements; where the first is says where all are."""
+        used = [context.simplify(item) for item in quads.position(context.thread, place)]
+        known = dict(zip((id(variable) for variable in variables), used, strict=True))
+        values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
+        return [_Point(values, 0, {})] * TILE_COLUMNS
 
     rows, columns = quads.held.tiles
     sets = {
@@ -222,11 +220,12 @@ def _group(
                 planned = reads if number in bases else None
                 vectors[number] = _read_vectors(context, access, points, number, found, planned)
             continue
-        base = _vector_base(context, nest, access, points)
+        base = _vector_base(context, nest, access, points) if exchange is None else 0
         if base is None:
             continue
         made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
-        outputs[number] = (made, base, both(owner, _in_range(context, access, points[0])))
+        guard = None if exchange is not None else both(owner, _in_range(context, access, points[0]))
+        outputs[number] = (made, base, guard)
     for place, point in enumerate(points):
         _element(context, nest, point, place, vectors, outputs, owner, reads)
     for number, (registers, base, guard) in outputs.items():

@@ -31,16 +31,16 @@ LANES, PAIR, TILE_COLUMNS = 4, 2, 8
 
 @dataclass(frozen=True)
 class QuadLayout:
-    """The fragment of a MatrixLayout after the exchange: ``position`` of element ``part`` (0 to 7) of the lane in the set
-    (tile row, first tile column, half)."""
+    """The fragment of a MatrixLayout after the exchange: ``position`` of the first of the lane's 8 elements in the set
+    (tile row, first tile column, half); the others follow in the row."""
 
     held: MatrixLayout
 
-    def position(self, thread: Any, place: tuple[int, int, int], part: int) -> tuple[Any, Any]:
+    def position(self, thread: Any, place: tuple[int, int, int]) -> tuple[Any, Any]:
         """(row, column) in the fragment."""
         row, column, half = place
         first = self.held.position(thread, self.held.register(row, column, half * PAIR))
-        return first[0], first[1] + thread % LANES * (TILE_COLUMNS - PAIR) + part
+        return first[0], first[1] + thread % LANES * (TILE_COLUMNS - PAIR)
 
 
 def quads_of(layout: FragmentLayout) -> QuadLayout | None:

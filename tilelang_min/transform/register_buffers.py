@@ -31,8 +31,9 @@ from tilelang_min.ir.shared_layout import SharedLayout, placed
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target, occupancy
 
-MODES = ("off", "tile", "loop")
-"""What the compile option ``double_buffer`` may say: nothing, inside of a tile, or through all iterations."""
+MODES = ("off", "tile", "loop", "always")
+"""What the compile option ``double_buffer`` may say: nothing; inside of a tile; through all iterations where it pays; wherever the
+loop has the form, whatever registers it costs."""
 
 ADDRESS_REGISTERS = 34
 """Registers for addresses, counters and predicates of a loop of products; ptxas took 25 to 33 of them."""
@@ -57,8 +58,8 @@ def plan_register_buffers(program: TileProgram, target: Target, layouts: Layouts
     loops: dict[int, int] = {}
     products: set[int] = set()
     for statement in walk(program.body):
-        if isinstance(statement, Loop) and mode == "loop":
-            reason = why_not(program, target, layouts, statement)
+        if isinstance(statement, Loop) and mode in ("loop", "always"):
+            reason = why_not(program, target, layouts, statement, costs=mode == "loop")
             if reason is None:
                 loops[statement.operation] = _parts(program, target, layouts, statement)
                 plan.notes[statement.operation] = "operands of products are read a step ahead, across iterations"
@@ -70,8 +71,8 @@ def plan_register_buffers(program: TileProgram, target: Target, layouts: Layouts
     return plan
 
 
-def why_not(program: TileProgram, target: Target, layouts: Layouts, loop: Loop) -> str | None:
-    """Why operands are not read ahead across iterations of ``loop``; None: they are."""
+def why_not(program: TileProgram, target: Target, layouts: Layouts, loop: Loop, *, costs: bool = True) -> str | None:
+    """Why operands are not read ahead across iterations of ``loop``; None: they are.  ``costs``: registers and blocks count."""
     head = loop.body[:4]
     if [type(item) for item in head] != [AsyncWait, Barrier, Conditional, AsyncCommit]:
         return "it is no pipeline of asynchronous copies"
@@ -92,7 +93,7 @@ def why_not(program: TileProgram, target: Target, layouts: Layouts, loop: Loop) 
             changed = any(buffer in written(other) for other in walk(work))
             if buffer.scope == "shared" and buffer.name not in brought and changed:
                 return f"{buffer.name} is written in it"
-    return _no_room(program, target, layouts, products)
+    return _no_room(program, target, layouts, products) if costs else None
 
 
 def _no_room(program: TileProgram, target: Target, layouts: Layouts, products: list[Gemm]) -> str | None:

@@ -201,10 +201,10 @@ def test_dump_writes_it(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         (
             "cuda:sm_80",
             {"min_block": 2},
-            "did you mean 'min_blocks'? Known: min_blocks, max_registers, fast_math, hopper",
+            "did you mean 'min_blocks'? Known: min_blocks, max_registers, fast_math, hopper, double_buffer",
         ),
-        ("hip:gfx942", {"waves_per_cu": 2}, "did you mean 'waves_per_eu'? Known: waves_per_eu, hopper"),
-        ("cpu", {"levl": 2}, "did you mean 'level'? Known: level, hopper"),
+        ("hip:gfx942", {"waves_per_cu": 2}, "did you mean 'waves_per_eu'? Known: waves_per_eu, hopper, double_buffer"),
+        ("cpu", {"levl": 2}, "did you mean 'level'? Known: level, hopper, double_buffer"),
     ],
 )
 def test_unknown_options_of_code_generators(target: str, options: dict[str, Any], remedy: str) -> None:

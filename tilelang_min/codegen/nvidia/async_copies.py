@@ -66,9 +66,8 @@ def _flattened(branch: Any) -> Any:
     calls = [item for item in inside if not _is_marker(item.value)]
     if not 0 < len(calls) <= _MOST or not all(_takes_predicate(item.value) for item in calls):
         return branch
-    return SeqStmt(
-        [item if _is_marker(item.value) else Evaluate(_with(item.value, branch.condition)) for item in inside]
-    )
+    made = [item if _is_marker(item.value) else Evaluate(_with(item.value, branch.condition)) for item in inside]
+    return made[0] if len(made) == 1 else SeqStmt(made)
 
 
 def _name(call: Any) -> str:

@@ -80,9 +80,11 @@ def join(macros: str, kernel: str) -> tuple[str, str]:
         end = place + 1
         if (kept := _KEPT.fullmatch(lines[place])) is not None:
             operands = [kept["operand"]]
-            while len(operands) < _MOST_KEPT and (more := _KEPT.fullmatch(lines[end])) is not None:
+            while end < len(lines) and (more := _KEPT.fullmatch(lines[end])) is not None:
                 operands.append(more["operand"])
                 end += 1
+                if len(operands) == _MOST_KEPT:
+                    break
             changed = ", ".join(f'"+f"({operand})' for operand in operands)
             out.append(f'asm volatile("" : {changed} : : "memory");' if len(operands) > 1 else lines[place])
             place = end
