@@ -144,7 +144,7 @@ class RegisterBuffers:
     notes: dict[int, str] = field(default_factory=dict)
 
     def without_loops(self, reason: str) -> RegisterBuffers:
-        """The same inside of tiles only; ``reason`` says why for every loop."""
+        """The same without loops; ``reason`` says why for each."""
         notes = dict.fromkeys(self.loops, f"operands are not read ahead across iterations: {reason}")
         return RegisterBuffers(self.products, notes={**self.notes, **notes})
 

@@ -32,8 +32,9 @@ from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target, occupancy
 
 MODES = ("off", "tile", "loop", "always")
-"""What the compile option ``double_buffer`` may say: nothing; inside of a tile; through all iterations where it pays; wherever the
-loop has the form, whatever registers it costs."""
+"""What the compile option ``double_buffer`` may say: nothing; inside of a tile, which costs registers and brought nothing on an
+H200; through all iterations where it pays; wherever the loop has the form, at the price of any registers, and elsewhere inside of
+tiles."""
 
 ADDRESS_REGISTERS = 34
 """Registers for addresses, counters and predicates of a loop of products; ptxas took 25 to 33 of them."""
@@ -65,7 +66,7 @@ def plan_register_buffers(program: TileProgram, target: Target, layouts: Layouts
                 plan.notes[statement.operation] = "operands of products are read a step ahead, across iterations"
             elif any(_by_mma(layouts, item) for item in statement.body):
                 plan.notes[statement.operation] = f"operands are not read ahead across iterations: {reason}"
-        if isinstance(statement, Gemm) and _by_mma(layouts, statement):
+        if mode in ("tile", "always") and isinstance(statement, Gemm) and _by_mma(layouts, statement):
             products.add(statement.operation)
     plan.loops, plan.products = loops, frozenset(products)
     return plan

@@ -8,8 +8,8 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(ushort* __restrict_
   alignas(16) ushort A_in_1_ptr[8];
   alignas(16) ushort B_in_ptr[8];
   alignas(16) ushort B_in_1_ptr[8];
-  alignas(32) uint a_frag_ptr[8];
-  alignas(64) uint b_frag_ptr[16];
+  alignas(16) uint a_frag_ptr[4];
+  alignas(32) uint b_frag_ptr[8];
   alignas(8) float bias_in_ptr[2];
   alignas(8) float bias_in_1_ptr[2];
   alignas(8) float bias_in_2_ptr[2];
@@ -74,17 +74,17 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(ushort* __restrict_
   tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((int)threadIdx.x) >> 5) * 512) + ((((int)threadIdx.x) & 15) * 32)) + ((((((int)threadIdx.x) & 31) >> 4) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
   tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[0], b_frag_ptr[1], b_frag_ptr[2], b_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[(((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + ((((((int)threadIdx.x) & 15) >> 3) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
   tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[4], b_frag_ptr[5], b_frag_ptr[6], b_frag_ptr[7], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[((((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + ((((((int)threadIdx.x) & 15) >> 3) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8)) + 512)]))));
-  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(a_frag_ptr[4], a_frag_ptr[5], a_frag_ptr[6], a_frag_ptr[7], tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((int)threadIdx.x) >> 5) * 512) + ((((int)threadIdx.x) & 15) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
-  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[8], b_frag_ptr[9], b_frag_ptr[10], b_frag_ptr[11], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[(((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + (((((((int)threadIdx.x) & 15) >> 3) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
-  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[12], b_frag_ptr[13], b_frag_ptr[14], b_frag_ptr[15], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[((((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + (((((((int)threadIdx.x) & 15) >> 3) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8)) + 512)]))));
   tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[0], b_frag_ptr[1], acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3]);
   tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[2], b_frag_ptr[3], acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7]);
   tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[4], b_frag_ptr[5], acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11]);
   tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[6], b_frag_ptr[7], acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15]);
-  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3], a_frag_ptr[4], a_frag_ptr[5], a_frag_ptr[6], a_frag_ptr[7], b_frag_ptr[8], b_frag_ptr[9], acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3]);
-  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7], a_frag_ptr[4], a_frag_ptr[5], a_frag_ptr[6], a_frag_ptr[7], b_frag_ptr[10], b_frag_ptr[11], acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7]);
-  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11], a_frag_ptr[4], a_frag_ptr[5], a_frag_ptr[6], a_frag_ptr[7], b_frag_ptr[12], b_frag_ptr[13], acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11]);
-  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15], a_frag_ptr[4], a_frag_ptr[5], a_frag_ptr[6], a_frag_ptr[7], b_frag_ptr[14], b_frag_ptr[15], acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15]);
+  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(A_shared_ptr[((((((int)threadIdx.x) >> 5) * 512) + ((((int)threadIdx.x) & 15) * 32)) + (((((((int)threadIdx.x) & 31) >> 4) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
+  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[0], b_frag_ptr[1], b_frag_ptr[2], b_frag_ptr[3], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[(((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + (((((((int)threadIdx.x) & 15) >> 3) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8))]))));
+  tvm_builtin_ptx_ldmatrix_sync_aligned_m8n8_x4_shared__cta_b16(b_frag_ptr[4], b_frag_ptr[5], b_frag_ptr[6], b_frag_ptr[7], tvm_builtin_cuda_cvta_generic_to_shared((&(B_shared_ptr[((((((((int)threadIdx.x) & 31) >> 4) * 256) + ((((int)threadIdx.x) & 7) * 32)) + (((((((int)threadIdx.x) & 15) >> 3) + 2) ^ ((((int)threadIdx.x) & 7) >> 1)) * 8)) + 512)]))));
+  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[0], b_frag_ptr[1], acc_ptr[0], acc_ptr[1], acc_ptr[2], acc_ptr[3]);
+  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[2], b_frag_ptr[3], acc_ptr[4], acc_ptr[5], acc_ptr[6], acc_ptr[7]);
+  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[4], b_frag_ptr[5], acc_ptr[8], acc_ptr[9], acc_ptr[10], acc_ptr[11]);
+  tvm_builtin_ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15], a_frag_ptr[0], a_frag_ptr[1], a_frag_ptr[2], a_frag_ptr[3], b_frag_ptr[6], b_frag_ptr[7], acc_ptr[12], acc_ptr[13], acc_ptr[14], acc_ptr[15]);
 #line 78 "tests/tilelang_min/driver/golden_kernels.py"
   *(float2*)(bias_in_ptr + 0) = *(float2*)(bias + ((((int)blockIdx.x) * 32) + ((((int)threadIdx.x) & 3) * 2)));
   acc_ptr[0] = max((acc_ptr[0] + bias_in_ptr[0]), 0x0p+0f/*0.000000e+00*/);

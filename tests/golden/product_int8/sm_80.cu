@@ -11,8 +11,8 @@ extern "C" __global__ void __launch_bounds__(64) main_kernel(signed char* __rest
   alignas(4) signed char B_in_1_ptr[4];
   alignas(4) signed char B_in_2_ptr[4];
   alignas(4) signed char B_in_3_ptr[4];
-  alignas(32) uint a_frag_ptr[8];
-  alignas(64) uint b_frag_ptr[16];
+  alignas(16) uint a_frag_ptr[4];
+  alignas(32) uint b_frag_ptr[8];
   alignas(64) uint c_frag_ptr[16];
   alignas(4) signed char packed_ptr[4];
   alignas(4) signed char packed_1_ptr[4];

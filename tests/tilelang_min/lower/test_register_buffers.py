@@ -113,7 +113,7 @@ def test_loops_of_unknown_length(second: bool) -> None:
     same(kernel, "cuda:sm_80", [a, b, np.full((192, 64), np.nan, np.float32)], expected, ahead=True)
 
 
-def test_an_odd_number_of_steps_stays_inside_of_the_tile() -> None:
+def test_an_odd_number_of_steps() -> None:
     kernel = rows(lambda block: 2, depth=48)
     _, layouts, _ = lowered(kernel, "cuda:sm_80", "loop")
     assert not layouts.ahead.loops
@@ -129,9 +129,10 @@ def test_no_room_for_a_second_set() -> None:
         assert reason in layouts.ahead.describe()
 
 
-def test_other_work_in_the_loop_stays_inside_of_the_tile() -> None:
+def test_other_work_in_the_loop() -> None:
     attention = load("attention").attention.prim_func(1, 1, 256, 64)
-    _, layouts, _ = lowered(attention, "cuda:sm_80", "loop")
+    assert not lowered(attention, "cuda:sm_80", "loop")[1].ahead.products
+    _, layouts, _ = lowered(attention, "cuda:sm_80", "always")
     assert not layouts.ahead.loops
     assert len(layouts.ahead.products) == 2
     assert "it does other work than products" in layouts.ahead.describe()
