@@ -10,6 +10,9 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.program import TileOperation
 from tilelang_min.program.instrument import Instrument
 
+_UNTIMED = ("kernel", "loop")
+"""Kinds of operations whose own instructions are not timed."""
+
 
 @dataclass(frozen=True, slots=True)
 class OperationCycles:
@@ -50,7 +53,8 @@ class Cycles:
     """Cycles of one launch.  ``elapsed``: summed over workers, from each one's start to its end; ``longest`` the largest.
 
     Of ``blocks`` in the launch every ``stride``-th was recorded (``recorded`` in all), and figures are scaled up by their ratio.
-    ``events``: those that a timeline records (``instrument="timeline"``), by worker and begin.
+    ``events``: those that a timeline records (``instrument="timeline"``), by worker and begin.  ``merged``: labels of tile
+    operations without figures, because the compiler made them part of others (a copy that the product packs itself, on a CPU).
     """
 
     operations: tuple[OperationCycles, ...]
@@ -62,6 +66,7 @@ class Cycles:
     recorded: int
     stride: int
     events: tuple[Event, ...] = ()
+    merged: tuple[str, ...] = ()
 
     def text(self) -> str:
         """A table for people, the longest first; percent are of the elapsed cycles of all workers."""
@@ -70,8 +75,11 @@ class Cycles:
         for item in sorted(self.operations, key=lambda each: -each.sum):
             share = f"{item.sum / self.elapsed:7.1%}" if self.elapsed else f"{'-':>7}"
             phases = " ".join(f"{'-' if each is None else format(each, ',d'):>14}" for each in (item.issue, item.wait))
-            lines.append(f"{item.label[:44]:<44} {item.sum:>14,d} {share} {phases} {item.count:>10,d}")
+            label = item.label if len(item.label) <= 44 else f"{item.label[:43]}…"
+            lines.append(f"{label:<44} {item.sum:>14,d} {share} {phases} {item.count:>10,d}")
         lines.append(f"{self.workers:,} {self.worker}s, {self.elapsed:,} cycles together, the longest {self.longest:,}")
+        if self.merged:
+            lines.append(f"no figures of their own, part of other operations: {', '.join(self.merged)}")
         return "\n".join(lines)
 
 
@@ -95,8 +103,11 @@ def summarise(instrument: Instrument, arrays: Sequence[Any], operations: Sequenc
         item = known[operation]
         count, ran = (max(each[index] for each in by_phase.values()) for index in (1, 2))
         found.append(OperationCycles(operation, item.label, item.kind, run, issue, wait, count, ran))
+    timed = {item.operation for item in found}
+    merged = [item.label for item in operations if item.kind not in _UNTIMED and item.id not in timed]
     return Cycles(
         operations=tuple(found),
+        merged=tuple(merged),
         worker=instrument.worker,
         workers=instrument.blocks * workers,
         elapsed=round(int(rows[:, :, 0].sum()) * scale),

@@ -55,10 +55,14 @@ def compile(
     key = kernel_key(prim_func, f"{chosen.name}/{chosen.arch}", decided)
     outputs = _output_indices(prim_func, out_idx)
     if cache:
-        return _checked(
-            Kernel(cached(key, lambda finished: _build(prim_func, chosen, options, key, finished, instrument)), outputs)
-        )
-    return _checked(Kernel(_build(prim_func, chosen, options, key, lambda bundle: None, instrument), outputs))
+        bundle = cached(key, lambda finished: _build(prim_func, chosen, options, key, finished, instrument))
+    else:
+        bundle = _build(prim_func, chosen, options, key, lambda bundle: None, instrument)
+    kernel = _checked(Kernel(bundle, outputs))
+    kernel.rebuild = lambda kind: compile(
+        prim_func, chosen, out_idx=out_idx, instrument=kind, cache=cache, options=options
+    )
+    return kernel
 
 
 def _build(

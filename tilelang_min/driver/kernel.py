@@ -17,7 +17,7 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, TensorMap, ThreadProgram, TileOperation
 from tilelang_min.program import sizes as runtime_sizes
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
-from tilelang_min.program.instrument import Instrument
+from tilelang_min.program.instrument import OPERATIONS, Instrument
 from tilelang_min.runtime.bundle import Bundle, load_bundle
 from tilelang_min.targets import Target, resolve
 
@@ -72,6 +72,7 @@ class Kernel:
         self.name: str = bundle.record["name"]
         self.parameters: tuple[Parameter, ...] = bundle.parameters
         self.out_idx = out_idx
+        self.rebuild: Callable[[str], Kernel] | None = None
         self._launcher: Any = None
         self._lock = threading.Lock()
 
@@ -315,6 +316,15 @@ class Kernel:
             tensor_maps=self.tensor_maps,
             parameters=names,
         )
+
+    def instrumented(self, kind: str = OPERATIONS) -> Kernel:
+        """The same kernel built with clock reads, ``operations`` or ``timeline``; LaunchError for one loaded from a bundle."""
+        if self.rebuild is None:
+            raise LaunchError(
+                f"kernel {self.name} was loaded from a bundle and cannot be built again with clock reads",
+                remedy='compile it from its source, or save the bundle of a build with instrument="operations"',
+            )
+        return self.rebuild(kind)
 
     def cycles(self) -> Cycles:
         """What the last launch of an instrumented build measured; on a GPU this waits for it.  LaunchError for another build."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.errors import LaunchError
 from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Profiler:
     ) -> Measurement:
         """The samples, with how they were taken.  Without ``warmup`` and ``rep`` as many as fit into 25 and 100 ms."""
         check_method(method)
+        if (rep is not None and rep < 1) or (warmup is not None and warmup < 0):
+            raise LaunchError(
+                f"warmup={warmup} and rep={rep} leave nothing to measure",
+                remedy="give rep of 1 or more, warmup of 0 or more",
+            )
         with self.launching(*args) as launch:
             if self.kernel.target.kind == "cpu":
                 return measure_host(launch, warmup=warmup, rep=rep)

@@ -66,6 +66,8 @@ def _rows(metadata: dict[str, Any], version: str) -> Iterator[Metric]:
             for dtype, count in value.items():
                 yield from _one(make(f"flop.{dtype}", float(count), static))
         elif field == "grid":
+            if any(isinstance(extent, str) for extent in value):
+                continue  # how many blocks there are is known at launch alone
             yield from _one(make(name, float(math.prod(value)), static))
         elif field == "compile_seconds":
             yield from _one(make(name, float(sum(value.values())), Provenance("measured", "tilelang_min", version)))

@@ -54,9 +54,9 @@ class ConflictEntry:
 class MemoryConflicts:
     """All shared-memory accesses of a kernel; prints as a table.
 
-    ``total``: extra transactions of all accesses whose rule is known; ``by_operation`` and ``by_buffer`` the same split (by
-    operation id, by buffer name); ``entries`` the rows; ``frame`` a pandas DataFrame of them; ``suggestions`` what removes the
-    conflicts, by tile.
+    ``total``: extra transactions of all accesses whose rule is known, None where there are none; ``uncounted``: kinds of accesses
+    that are not in it; ``by_operation`` and ``by_buffer`` the same split (by operation id, by buffer name); ``entries`` the rows;
+    ``frame`` a pandas DataFrame of them; ``suggestions`` what removes the conflicts, by tile.
     """
 
     def __init__(self, case: CaseResult) -> None:
@@ -71,9 +71,17 @@ class MemoryConflicts:
         )
 
     @property
-    def total(self) -> int:
-        """Extra transactions a launch, over the accesses whose rule is known."""
-        return sum(entry.conflicts or 0 for entry in self.entries if entry.rule == "known")
+    def total(self) -> int | None:
+        """Extra transactions a launch, over the accesses whose rule is known; None where none was counted."""
+        counted = [entry.conflicts for entry in self.entries if entry.rule == "known" and entry.conflicts is not None]
+        return sum(counted) if counted else None
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Kinds of accesses that are not in ``total``, because no rule of counting them is known."""
+        return tuple(
+            sorted({entry.access or "" for entry in self.entries if entry.conflicts is None or entry.rule != "known"})
+        )
 
     @property
     def by_operation(self) -> dict[int | None, int]:
@@ -98,7 +106,8 @@ class MemoryConflicts:
         import pandas as pd
 
         return pd.DataFrame(
-            [{name: getattr(entry, name) for name in ConflictEntry.__dataclass_fields__} for entry in self.entries]
+            [{name: getattr(entry, name) for name in ConflictEntry.__dataclass_fields__} for entry in self.entries],
+            columns=list(ConflictEntry.__dataclass_fields__),
         )
 
     def __str__(self) -> str:
@@ -121,7 +130,10 @@ class MemoryConflicts:
             ]
             lines.append("  ".join(cells).rstrip())
         word = "LDS cycles" if self.target.startswith("hip") else "transactions"
-        verdict = f"{self.total:,} extra {word} a launch" if self.total else "no conflicts"
+        total, others = self.total, ", ".join(self.uncounted)
+        verdict = f"{total:,} extra {word} a launch" if total else "no conflicts" if total == 0 else "nothing counted"
+        if others:
+            verdict += f"; not counted, for lack of a known rule: {others}"
         return "\n".join([f"{self.kernel} on {self.target}: {verdict}", *lines, *advice])
 
     __repr__ = __str__

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tilelang_min as tilelang
+from tilelang_min.errors import did_you_mean
 from tileprof import __version__
 from tileprof.collect.ceilings import ceilings
+from tileprof.collect.cycles import cycles_metrics, overhead_note
 from tileprof.collect.noise import noise_note
 from tileprof.collect.simulator import simulated_metrics, suggestion_of
 from tileprof.collect.timer import timing_metrics
@@ -19,6 +21,7 @@ from tileprof.errors import UsageError
 from tileprof.metrics import metadata_metrics
 from tileprof.plan.machine import probe
 from tileprof.report import html
+from tileprof.session.measured import CHILD_PROFILERS, clocked, profiled
 from tileprof.session.memory_conflicts import MemoryConflicts
 from tileprof.store.records import CaseResult, Run, Timing, Unavailable
 
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_PROFILERS = ("auto", "none", "timer")
+PROFILERS = ("auto", "none", "timer", "cycles", *CHILD_PROFILERS)
+"""What ``profile`` takes: ``auto``, ``none``, ``timer`` and ``cycles`` measure in this process, the others in a child."""
 
 
 class Report:
@@ -93,33 +97,61 @@ class Report:
 
 
 def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
-    """Profile ``kernel`` in this process.
+    """Everything that can be known about ``kernel`` here.
 
     Without ``args`` nothing is launched: static and simulated facts only.  With them (one tensor a parameter) the kernel is
-    timed on those tensors, which it writes as an ordinary call does.  ``profiler``: ``auto``, ``timer`` or ``none``; counters
-    are collected by ``tileprof run``.  Raises UsageError for another profiler.
+    timed on those tensors, which it writes as an ordinary call does.  ``profiler``: ``auto`` and ``timer`` time it, ``cycles``
+    also launches a build with clock reads; ``ncu``, ``nsys``, ``rocprofv3``, ``rocprof`` and ``perf`` measure it in a child
+    process, on copies of the tensors that it reads (if these are more than 4 GiB, on random ones, which the report says).
+
+    Raises UsageError for what is no kernel and for another profiler, ProfilerUnavailable for one that cannot be used here.
     """
-    if profiler not in _PROFILERS:
+    if not isinstance(kernel, tilelang.Kernel):
         raise UsageError(
-            f"profile() cannot use profiler {profiler!r} in this version",
-            remedy="use 'auto', 'timer' or 'none', or tileprof run --profiler",
+            f"profile() takes a compiled kernel, not {type(kernel).__name__}",
+            remedy="call the factory first: tilelang.profile(matmul(1024, 1024, 1024), a, b, c)",
         )
+    if profiler not in PROFILERS:
+        raise UsageError(f"there is no profiler {profiler!r}", remedy=did_you_mean(profiler, PROFILERS))
+    if profiler not in ("auto", "none") and not args:
+        raise UsageError(
+            f"profiler {profiler} measures launches, and there are no tensors to launch on",
+            remedy=f"pass them: tilelang.profile(kernel, a, b, c, profiler={profiler!r})",
+        )
+    if profiler in CHILD_PROFILERS:
+        return Report(profiled(kernel, args, profiler))
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     version = tilelang.__version__
     metadata = kernel.metadata.to_json()
     metrics = list(metadata_metrics(metadata, version))
-    analysis = kernel.analyse()
-    blocks = len(analysis.classes)
-    metrics += simulated_metrics(analysis.to_json(), version, blocks, sum(count for _, count in analysis.classes))
     timing: Timing | None = None
-    noise: str | None = None
     unavailable: list[Unavailable] = []
+    notes = list(kernel.bundle_record()["notes"])
+    if kernel.sizes and not args:
+        unavailable.append(
+            Unavailable(
+                "simulated counts",
+                kernel.target.name,
+                f"they depend on {', '.join(kernel.sizes)}, known at launch alone",
+                "pass tensors: tilelang.profile(kernel, a, b, c)",
+            )
+        )
+    else:
+        analysis = kernel.analyse(sizes=kernel.sizes_of(args)) if kernel.sizes else kernel.analyse()
+        blocks = len(analysis.classes)
+        metrics += simulated_metrics(analysis.to_json(), version, blocks, sum(count for _, count in analysis.classes))
+        notes += analysis.notes
     if args and profiler != "none":
         cold = kernel.target.kind != "cpu"
         samples = kernel.get_profiler().samples(*args)
         timing = Timing(tuple(samples), "events" if cold else "wall clock", 3, cold)
         metrics += timing_metrics(timing)
-        noise = noise_note(timing.samples_ns)
+        if noise := noise_note(timing.samples_ns):
+            notes.append(noise)
+        if profiler == "cycles":
+            message = clocked(kernel, args)
+            metrics += cycles_metrics(message)
+            notes.append(overhead_note(message))
     elif not args:
         unavailable.append(
             Unavailable(
@@ -148,8 +180,10 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         assembly=kernel.assembly(),
         metrics=tuple(metrics),
         timing=timing,
-        notes=(*record["notes"], *analysis.notes, *([noise] if noise else [])),
-        suggestions=tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions()),
+        notes=tuple(notes),
+        suggestions=()
+        if kernel.sizes
+        else tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions()),
     )
     limits = tuple(ceilings(kernel.target.name))
     run = Run(

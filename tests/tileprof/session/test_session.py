@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tileprof.errors import UsageError
+from tileprof.errors import ProfilerUnavailable, UsageError
+from tileprof.session import measured
+from tileprof.session.report import Report
 
 
 @tilelang.jit
@@ -141,7 +145,100 @@ def test_report_files(plain: Any, tmp_path: Path) -> None:
     assert record["cases"][0]["kernel"] == "product"
 
 
-def test_a_counter_tool_is_refused_with_a_remedy(plain: Any) -> None:
+def tensors() -> list[Any]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((128, 128)).astype(np.float16) for _ in range(2))
+    return [a, b, np.full((128, 128), np.nan, np.float32)]
+
+
+def test_a_counter_tool_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
     kernel = product.for_target("cpu")(128, 128, 128)
-    with pytest.raises(UsageError, match="tileprof run"):
+    with pytest.raises(ProfilerUnavailable, match="perf") as caught:
+        tilelang.profile(kernel, *tensors(), profiler="perf")
+    assert caught.value.remedy
+    with pytest.raises(UsageError, match="there are no tensors to launch on"):
         tilelang.profile(kernel, profiler="ncu")
+    with pytest.raises(UsageError, match="there is no profiler 'ncuu'") as missing:
+        tilelang.profile(kernel, *tensors(), profiler="ncuu")
+    assert "did you mean 'ncu'?" in (missing.value.remedy or "")
+
+
+def test_a_child_process_measures_copies_of_the_tensors(tmp_path: Path) -> None:
+    """The timer stands in for counter tools, which nobody has everywhere."""
+    kernel = product.for_target("cpu")(128, 128, 128)
+    a, b, c = tensors()
+    report = Report(measured.profiled(kernel, (a, b, c), "timer"))
+    assert report.case.status == "ok"
+    assert report.case.timing is not None
+    assert (report.run.name, report.case.kernel) == ("product", "product")
+    assert np.abs(c - a.astype(np.float64) @ b.astype(np.float64)).max() < 0.1  # written as by a call
+    path = measured._written(kernel, (a, b, c), tmp_path, "timer")
+    assert "inputs.py:saved" in path.read_text()
+    saved = runpy.run_path(str(tmp_path / "inputs.py"))["saved"]
+    assert np.array_equal(saved("B", "float16", (128, 128)), b)
+
+
+def test_large_tensors_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "MOST_SAVED", 1000)
+    path = measured._written(product.for_target("cpu")(128, 128, 128), tensors(), tmp_path, "timer")
+    workload = yaml.safe_load(path.read_text())
+    assert workload["kernels"][0]["inputs"] == {"A": "normal", "B": "normal"}
+    assert workload["description"].endswith("on random tensors of the same shapes")
+    assert not list(tmp_path.glob("*.npy"))
+
+
+def test_cycles_of_operations_in_this_process() -> None:
+    kernel = product.for_target("cpu")(128, 128, 128)
+    report = tilelang.profile(kernel, *tensors(), profiler="cycles")
+    cycles = {m.operation for m in report.case.metrics if m.metric == "cycles.sum" and m.value > 0}
+    product_line = next(o["id"] for o in report.case.operations if o["kind"] == "gemm")
+    assert {None, product_line} <= cycles
+    assert any(note.startswith("cycles: ") for note in report.case.notes)
+
+
+def test_what_is_no_kernel() -> None:
+    with pytest.raises(UsageError, match="takes a compiled kernel, not function") as caught:
+        tilelang.profile(product)
+    assert "call the factory first" in (caught.value.remedy or "")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80"])
+def test_kernels_of_runtime_sizes(target: str) -> None:
+    m: Any = T.dynamic("m")
+
+    @T.prim_func
+    def dynamic(A: T.Tensor((m, 64), "float32"), B: T.Tensor((m, 64), "float32")):
+        with T.Kernel(T.ceildiv(m, 4), threads=64) as bx:
+            for i, j in T.Parallel(4, 64):
+                B[bx * 4 + i, j] = A[bx * 4 + i, j] + 1.0
+
+    kernel = tilelang.compile(dynamic, target)
+    report = tilelang.profile(kernel)
+    assert any(item.what == "simulated counts" for item in report.run.unavailable)
+    assert report.memory_conflicts().total is None
+    a = np.ones((10, 64), np.float32)
+    sized = tilelang.profile(kernel, a, a.copy(), profiler="none")
+    sectors = [x.value for x in sized.case.metrics if x.metric == "global.sectors" and x.operation is not None]
+    assert target == "cpu" or sum(sectors) == 2 * 10 * 64 * 4 / 32
+
+
+def test_what_was_not_counted_is_no_zero() -> None:
+    conflicts = tilelang.profile(product.for_target("cpu")(128, 128, 128)).memory_conflicts()
+    assert conflicts.total is None
+    assert list(conflicts.frame.columns)[:3] == ["operation_id", "operation", "line"]
+    assert "no shared-memory accesses were counted" in str(conflicts)
+
+    @T.prim_func
+    def by_warp_groups(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128) as _:
+            A_shared = T.alloc_shared((64, 64), "float16")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, A_shared)
+            T.clear(C_local)
+            T.gemm(A_shared, A_shared, C_local)
+            T.copy(C_local, C)
+
+    conflicts = tilelang.profile(tilelang.compile(by_warp_groups, "cuda:sm_90a")).memory_conflicts()
+    assert "wgmma" in conflicts.uncounted
+    assert "not counted, for lack of a known rule: " in str(conflicts)
