@@ -200,6 +200,8 @@ def test_points_of_the_levels_of_memory_speak(chromium: Any, recorded: str) -> N
 def test_a_comparison_colours_what_changed(chromium: Any, comparison: str) -> None:
     chromium.get(comparison)
     assert text_of(chromium, "h1") == "Faster"
+    chosen = chromium.execute_script("return document.querySelector('#flame-modes [aria-checked=true]').dataset.mode")
+    assert chosen.startswith("transactions")  # what has changed most and is still there
     click(chromium, '#flame-modes [data-mode="transactions_measured"]')
     gemm = "#flame-graph [data-name^='T.gemm']"
     assert "better4" in chromium.execute_script("return document.querySelector(arguments[0]).className", gemm)

@@ -269,7 +269,11 @@
     state.tree = tree;
     if (modeIndex(tree, state.mode) < 0 || !weight(tree, node, state.mode)) {
       // Executed instructions say most; time comes first only where operations have times of their own.
-      const wanted = ["cycles", "executed", "executed_measured", "time", "static"].find((id) => weight(tree, node, id));
+      // In a comparison, what has changed most says most.
+      const apart = (id) => Math.abs(change(tree, modeIndex(tree, id), node)[0]);
+      const changed = tree.b ? tree.modes.map((mode) => mode.id).filter((id) => id !== "time" && weight(tree, node, id) && apart(id) < Infinity) : [];
+      const most = changed.reduce((best, id) => (best === null || apart(id) > apart(best) ? id : best), null);
+      const wanted = most !== null && apart(most) > 0 ? most : ["cycles", "executed", "executed_measured", "time", "static"].find((id) => weight(tree, node, id));
       state.mode = wanted ?? (tree.modes[0] ? tree.modes[0].id : "");
     }
     state.zoom = state.focus = node;
