@@ -74,7 +74,7 @@ def profile(bundles: Path, out: Path) -> int:
 def launch(bundles: Path, part: int) -> int:
     """The child under the profiler: its share of the kernels, once each, on the inputs that the simulator uses."""
     import tilelang_min as tilelang
-    from tilelang_min.driver.kernel import random_arguments
+    from tilelang_min.driver.fills import random_arguments
 
     for name in json.loads((bundles / "order.json").read_text())[part::PARTS]:
         kernel = tilelang.load(bundles / f"{name}.tlk")
@@ -101,7 +101,7 @@ def measured(joined: Any) -> tuple[Counts, list[str]]:
 def simulated(program: Any) -> Counts:
     """The same from the simulator."""
     from tilelang_min.driver.analysis import analyse_program
-    from tilelang_min.driver.kernel import random_arguments
+    from tilelang_min.driver.fills import random_arguments
     from tilelang_min.simulate import simulate
 
     counts: dict[str, Counter[str]] = {}

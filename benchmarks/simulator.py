@@ -98,7 +98,7 @@ def grid_row(target: str, grid: tuple[int, int], repeats: int) -> dict[str, Any]
     from tilelang_min.analysis.blocks import block_classes
     from tilelang_min.driver.analysis import analyse_program
     from tilelang_min.driver.build import thread_program
-    from tilelang_min.driver.kernel import random_arguments
+    from tilelang_min.driver.fills import random_arguments
     from tilelang_min.simulate import simulate
     from tilelang_min.targets import resolve
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min import errors, language, layout, targets
 from tilelang_min.driver.jit import compile, jit
-from tilelang_min.driver.kernel import Analysis, Kernel, load
+from tilelang_min.driver.kernel import Kernel, load
+from tilelang_min.driver.simulated import Analysis
 from tilelang_min.driver.target_names import get_backend, get_target_arch
 
 if TYPE_CHECKING:

@@ -11,16 +11,17 @@ from tilelang_min.analysis.blocks import BlockClass, classify
 from tilelang_min.analysis.iterations import Iterations
 from tilelang_min.analysis.samples import Samples
 from tilelang_min.driver.emitted import check_emitted
-from tilelang_min.driver.kernel import Analysis, random_arguments, zero_arguments
+from tilelang_min.driver.fills import random_arguments, zero_arguments
+from tilelang_min.driver.simulated import Analysis
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import SimulationResult, runs_in_strands, simulate
 
 if TYPE_CHECKING:
-    from tilelang_min.driver.kernel import Kernel
+    from tilelang_min.driver.simulated import SimulatedKernel
 
 
-def analyse(kernel: Kernel, args: tuple[Any, ...], sizes: Mapping[str, int]) -> Analysis:
+def analyse(kernel: SimulatedKernel, args: tuple[Any, ...], sizes: Mapping[str, int]) -> Analysis:
     """One block of each class, counted and scaled; ``args`` (or random inputs) are what they compute on."""
     hidden = kernel.hidden_arguments() if args else ()
     analysis = analyse_program(kernel.program_for(sizes), (*args, *hidden))

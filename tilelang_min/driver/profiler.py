@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
 

@@ -25,7 +25,7 @@ from tilelang_min.simulate import (
 from tilelang_min.targets import occupancy
 
 if TYPE_CHECKING:
-    from tilelang_min.driver.kernel import Kernel
+    from tilelang_min.driver.simulated import SimulatedKernel
 
 BANK_PERIOD_BYTES = 256
 """Rows that are longer by this much (64 banks of 4 bytes, the most that any target has) conflict no less and no more."""
@@ -125,7 +125,7 @@ class Suggestion:
         return cls(**values)
 
 
-def suggest(kernel: Kernel) -> list[Suggestion]:
+def suggest(kernel: SimulatedKernel) -> list[Suggestion]:
     """Suggestions for every shared tile of ``kernel`` with conflicts by known rules: what removes more comes first, of
     equals a padding before a swizzle; then those for global memory.
 
@@ -162,7 +162,7 @@ def suggest_for(
 
 def _record(program: ThreadProgram, expected: Sequence[AccessCount]) -> Recording:
     """Shared accesses of a launch, from one block of each class."""
-    from tilelang_min.driver.kernel import random_arguments, zero_arguments
+    from tilelang_min.driver.fills import random_arguments, zero_arguments
 
     # Addresses hardly ever depend on data, and untouched zeros cost nothing; where they do, random inputs are used as elsewhere.
     recording = _record_on(program, zero_arguments(program.parameters))
@@ -191,7 +191,7 @@ def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
 
 def zeros_by_name(program: ThreadProgram) -> dict[str, Any]:
     """Arguments of zeros by name: addresses hardly ever depend on data, and untouched zeros cost nothing."""
-    from tilelang_min.driver.kernel import zero_arguments
+    from tilelang_min.driver.fills import zero_arguments
 
     arrays = zero_arguments(program.parameters)
     return {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}

@@ -14,7 +14,7 @@ from tilelang_min.analysis.blocks import BlockClass, block_classes, classify
 from tilelang_min.analysis.intervals import Interval, Unknown, interval, truth
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.simulate import simulate
 
 KERNELS: dict[str, tuple[Any, list[tuple[tuple[int, int, int], int]]]] = {}

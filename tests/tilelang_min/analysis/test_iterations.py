@@ -12,7 +12,7 @@ import tilelang_min.language as T
 from tilelang_min.analysis.iterations import Iterations
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.targets import resolve
 
 KERNELS = Path(__file__).parents[3] / "workloads" / "kernels"

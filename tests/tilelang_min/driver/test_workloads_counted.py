@@ -15,7 +15,7 @@ import pytest
 
 import tilelang_min as tilelang
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.simulate import merge_counts, simulate
 from tilelang_min.targets import resolve
 

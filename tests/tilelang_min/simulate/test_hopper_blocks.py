@@ -13,7 +13,7 @@ from tvm import tirx
 
 from tilelang_min.analysis.blocks import classify
 from tilelang_min.driver.analysis import analyse_program
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate
 

@@ -19,7 +19,7 @@ import tilelang_min.language as T
 from tilelang_min.analysis.samples import Chosen, Sample, Samples
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.kernel import zero_arguments
+from tilelang_min.driver.fills import zero_arguments
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate

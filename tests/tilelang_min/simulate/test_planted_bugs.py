@@ -21,7 +21,7 @@ from tvm import ir, tirx
 from tvm.sym import Analyzer
 
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.kernel import random_arguments
+from tilelang_min.driver.fills import random_arguments
 from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate
