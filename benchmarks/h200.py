@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import measured_on
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
 
@@ -373,11 +375,7 @@ def run(bundles: Path, out: Path, groups: list[str] | None, beside: bool) -> int
     summary = summarise(results)
     out.mkdir(parents=True, exist_ok=True)
     facts = {
-        "date": time.strftime("%Y-%m-%d"),
-        "device": torch.cuda.get_device_name(),
-        "driver": tilelang_driver(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
+        **measured_on.facts(),
         "cudnn": torch.backends.cudnn.version(),
         "method": (__doc__ or "").split("Method: ", 1)[1].split("\n``RESULTS", 1)[0],
         "summary": summary,
@@ -392,13 +390,6 @@ def run(bundles: Path, out: Path, groups: list[str] | None, beside: bool) -> int
     for (group, library), figures in summary_of(results).items():
         print(f"{group}, {library}: mean {figures[0]:.3f}, least {figures[1]:.3f}, {figures[2]} rows")
     return int(wrong > 0)
-
-
-def tilelang_driver() -> str:
-    """The CUDA version that the driver serves."""
-    from tilelang_min.runtime.cuda import device_info
-
-    return device_info().driver_version
 
 
 def entry(

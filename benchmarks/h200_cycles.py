@@ -25,6 +25,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import measured_on
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
 
@@ -84,7 +86,7 @@ def run(bundles: Path, out: Path, profiled: Sequence[str]) -> int:
 
     out.mkdir(parents=True, exist_ok=True)
     failed = False
-    results: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "kernels": {}}
+    results: dict[str, Any] = {**measured_on.facts(), "kernels": {}}
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     for name in json.loads((bundles / "cycles.json").read_text()):
         kernels = {build: tilelang.load(bundles / f"{name}-{build}.tlk") for build in BUILDS}

@@ -30,6 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "workloads" / "kernels")]
 
+import measured_on  # noqa: E402
 from h200_diagnosis_pairs import FLOOR, PAIRS, Pair, Step, steps  # noqa: E402
 
 PAIR = {pair.name: pair for pair in PAIRS}
@@ -196,8 +197,7 @@ def run(bundles: Path, out: Path) -> int:
         del sides, masters
         torch.cuda.empty_cache()
     facts = {
-        "date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "torch": torch.__version__,
-        "cuda": torch.version.cuda, "rounds": ROUNDS, "pairs": rows,
+        **measured_on.facts(), "rounds": ROUNDS, "pairs": rows,
     }  # fmt: skip
     (out / "times.json").write_text(json.dumps(facts))
     return int(wrong > 0 or not recorded(bundles, out))

@@ -14,10 +14,11 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import measured_on
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
@@ -135,10 +136,7 @@ def run(folder: Path, out: Path) -> int:
         error = "" if name not in errors else f"  error {errors[name]:.1e}"
         print(f"{name:28}{row['median_us']:9.1f} us {row['GB_per_s']:8.0f} GB/s  {row['of_copy']:.3f} of copy{error}")
     facts = {
-        "date": time.strftime("%Y-%m-%d"),
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
+        **measured_on.facts(),
         "method": f"events, {ROUNDS} rounds in turns of {WARMUP} + {LAUNCHES} launches, L2 flushed before each, medians",
         "rows": rows,
     }

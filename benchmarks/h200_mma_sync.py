@@ -17,10 +17,11 @@ import json
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import measured_on
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
@@ -188,9 +189,7 @@ def run(bundles: Path, result: Path) -> int:
     rows = json.loads((bundles / "mma_sync.json").read_text())
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     facts: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d"),
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
+        **measured_on.facts(),
         "groups": {},
     }
     failed = False

@@ -12,12 +12,13 @@ from __future__ import annotations
 import ctypes
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import measured_on
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -141,27 +142,14 @@ def run(folder: Path, out: Path | None) -> int:
         print(f"{name:42} {row['median_us']:7.2f} us a call (least {row['least_us']:.2f})")
     if out is not None:
         facts = {
-            "date": time.strftime("%Y-%m-%d"),
+            **measured_on.facts(),
             "script": "benchmarks/launch.py",
-            "driver": driver_version(),
             "triton": getattr(sys.modules.get("triton"), "__version__", None),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
             "calls": CALLS,
             "batches": BATCHES,
         }
         out.write_text(json.dumps({**facts, "rows": rows}, indent=1))
     return 0
-
-
-def driver_version() -> str | None:
-    """The release of the driver, where nvidia-smi is there to tell."""
-    try:
-        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return next(iter(said.split()), None)
 
 
 def main(arguments: list[str]) -> int:
