@@ -190,6 +190,18 @@ def samples_of(bundle: Path, report: Path) -> dict[int, float]:
     }
 
 
+def seldom(operations: Sequence[dict[str, Any]]) -> list[str]:
+    """Labels of operations that each worker came to once, in a kernel in which operations of as many workers run many times.
+
+    What stands in front of a loop or behind it does so rightly. If most of a kernel's operations are here, clock reads are missing.
+    """
+    most: dict[int, float] = {}
+    for item in operations:
+        most[item["workers"]] = max(most.get(item["workers"], 0.0), item["count"] / max(item["workers"], 1))
+    once = [item for item in operations if item["count"] <= item["workers"] and most[item["workers"]] > 1]
+    return [item["label"] for item in once if item["kind"] in ("parallel", "reduce", "gemm")]
+
+
 def report(bundles: Path, out: Path, result: Path) -> int:
     """Overheads and rank correlations, printed and as JSON."""
     facts = json.loads((out / "cycles.json").read_text())
@@ -211,6 +223,9 @@ def report(bundles: Path, out: Path, result: Path) -> int:
             kernel["spearman"][build] = agreement
             shown = "-" if agreement is None else f"{agreement:.3f}"
             print(f"  Spearman with the samples of the {build} build: {shown} ({len(timed)} operations)")
+        rare = seldom(operations)
+        if rare:
+            print(f"  come to far less often than others of the same workers, although in a loop: {', '.join(rare)}")
         total, samples = sum(cycles.values()), kernel["samples"].get("plain", {})
         of = sum(samples.values()) or 1.0
         for item in sorted(operations, key=lambda each: -cycles[each["operation"]]):

@@ -77,6 +77,16 @@ class Samples:
             for each in (block_classes(self.program) if classes is None else classes)
         ]
 
+    def first_tiles(self, number: int) -> dict[int, Chosen]:
+        """A schedule by which every block takes its first tiles alone; empty where blocks do not take tile after tile."""
+        if self.tiles is None:
+            return {}
+        try:
+            start = int(evaluate(self.tiles.start, {}))
+        except NotCountable:
+            return {}
+        return dict.fromkeys(self.tiles.loops, Chosen(tuple((start + turn, 1) for turn in range(number))))
+
     def _tile_loop(self) -> Family | None:
         """The loop over tiles of blocks that stay: an outer one whose iterations use the same shared memory, around others."""
         found = [each for each in self.nests.outer if each.period == 1 and each.inner]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.analysis.blocks import BlockClass, classify
+from tilelang_min.analysis.blocks import BlockClass, block_classes, classify
 from tilelang_min.analysis.iterations import Iterations
 from tilelang_min.analysis.samples import Samples
 from tilelang_min.driver.emitted import check_emitted
@@ -49,7 +49,7 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     merged: dict[tuple[Any, ...], Any] = {}
     executed: dict[int, Counter[str]] = {}
     notes: list[str] = []
-    for result, times in _results(program, classes, values, whole=bool(args)):
+    for result, times in results_of(program, values, classes, whole=bool(args)):
         if args:
             values.update(result.outputs)
         scaled = result.scaled(times)
@@ -80,29 +80,48 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     )
 
 
-def _results(
-    program: ThreadProgram, classes: tuple[BlockClass, ...], values: dict[str, Any], *, whole: bool
+def results_of(
+    program: ThreadProgram,
+    values: dict[str, Any],
+    classes: tuple[BlockClass, ...] | None = None,
+    *,
+    whole: bool = False,
+    record: bool = False,
+    check: bool = True,
 ) -> Iterator[tuple[SimulationResult, int]]:
     """Simulated blocks, and how often each counts; not ``whole``: of iterations that behave alike a few, for all of them."""
+    classes = block_classes(program) if classes is None else classes
     if not whole and runs_in_strands(program):
-        found = _sampled(program, values, classes)
+        found = _sampled(program, values, classes, record=record, check=check)
         if found is not None:
             yield from found
             return
-    iterations = None if whole else Iterations(program)
+    iterations = None if whole or record else Iterations(program)
     for item in classes:
         schedule = None if iterations is None else iterations.repeats(item.representative)
-        yield simulate(program, values, blocks=[item.representative], schedule=schedule), item.count
+        block = [item.representative]
+        yield simulate(program, values, blocks=block, schedule=schedule, record=record, check=check), item.count
 
 
 def _sampled(
-    program: ThreadProgram, values: dict[str, Any], classes: tuple[BlockClass, ...]
+    program: ThreadProgram, values: dict[str, Any], classes: tuple[BlockClass, ...], *, record: bool, check: bool
 ) -> list[tuple[SimulationResult, int]] | None:
     """What :class:`Samples` chooses; None where those do not run through: the whole program then says what is wrong."""
     try:
         return [
-            (simulate(program, values, blocks=[each.block], schedule=each.schedule), each.count)
+            (
+                simulate(program, values, blocks=[each.block], schedule=each.schedule, record=record, check=check),
+                each.count,
+            )
             for each in Samples(program).all(classes)
         ]
     except SimulationError:
         return None
+
+
+def simulate_tiles(
+    program: ThreadProgram, arguments: Mapping[str, Any], blocks: Any, tiles: int, *, count: bool
+) -> SimulationResult:
+    """``simulate`` for the first ``tiles`` of each persistent block; of other blocks for all they do."""
+    schedule = Samples(program).first_tiles(tiles) if runs_in_strands(program) else {}
+    return simulate(program, arguments, blocks=blocks, count=count, schedule=schedule)

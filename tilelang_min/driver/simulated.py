@@ -78,9 +78,12 @@ class SimulatedKernel(KernelFacts):
     def _program(self) -> ThreadProgram:
         return self.thread_program()
 
-    def simulate(self, *args: Any, blocks: Any = None, count: bool = True) -> SimulationResult:
+    def simulate(
+        self, *args: Any, blocks: Any = None, tiles: int | None = None, count: bool = True
+    ) -> SimulationResult:
         """Execute the kernel without its device: all blocks, or those given as (x, y, z).
 
+        Of persistent blocks, which take tile after tile, the first ``tiles`` are computed, unless that is None.
         ``args``: one NumPy array for each parameter; they are not changed.  Needs TVM.
         """
         from tilelang_min.simulate import simulate
@@ -89,7 +92,13 @@ class SimulatedKernel(KernelFacts):
         named = {parameter.name: argument for parameter, argument in zip(self.parameters, args, strict=True)}
         for name, array in zip([p.name for p in self._hidden], self.hidden_arguments(), strict=True):
             named[name] = array
-        result = simulate(self.program_for(self.sizes_of(args)), named, blocks=blocks, count=count)
+        program = self.program_for(self.sizes_of(args))
+        if tiles is None:
+            result = simulate(program, named, blocks=blocks, count=count)
+        else:
+            from tilelang_min.driver.analysis import simulate_tiles
+
+            result = simulate_tiles(program, named, blocks, tiles, count=count)
         for parameter in self._hidden:
             del result.outputs[parameter.name]
         return result

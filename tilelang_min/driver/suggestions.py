@@ -20,7 +20,6 @@ from tilelang_min.simulate import (
     Recording,
     Tile,
     merge_recordings,
-    simulate,
 )
 from tilelang_min.targets import occupancy
 
@@ -178,14 +177,14 @@ def _costs(counts: Iterable[AccessCount]) -> dict[Any, Any]:
 
 
 def _record_on(program: ThreadProgram, arrays: tuple[Any, ...]) -> Recording:
-    from tilelang_min.analysis.blocks import block_classes  # imports TVM, which reading stored suggestions does without
+    # Imports TVM, which reading stored suggestions does without.
+    from tilelang_min.driver.analysis import results_of
 
     values = {parameter.name: array for parameter, array in zip(program.parameters, arrays, strict=True)}
     parts = []
-    for item in block_classes(program):
-        result = simulate(program, values, blocks=[item.representative], check=False, record=True)
+    for result, times in results_of(program, values, record=True, check=False):
         assert result.recording is not None
-        parts.append(result.recording.scaled(item.count))
+        parts.append(result.recording.scaled(times))
     return merge_recordings(parts)
 
 

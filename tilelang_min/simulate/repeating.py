@@ -37,6 +37,8 @@ def scheduled(machine: Machine, key: int, start: int, end: int) -> Iterator[int]
     else:
         outer = machine.within
         for iteration, times in entry.iterations:
+            if not start <= iteration < end:
+                continue
             machine.within = entry.inner.get(iteration, {})
             before = _state(machine)
             yield iteration

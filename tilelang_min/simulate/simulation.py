@@ -53,9 +53,9 @@ def simulate(
     accesses and instructions; ``check`` looks for races on shared memory.  ``placements`` count accesses to the shared
     tiles they name as if these lay otherwise (see :class:`Placement`); ``record`` keeps the accesses in ``result.recording``,
     so that further placements need no further simulation.  Both leave outputs as they are.  ``schedule`` says, by handle of a loop
-    variable, which iterations stand for others (``analysis/iterations.py``, ``samples.py``) in the one block that is given: counts
-    are then those of the whole loop, and outputs mean nothing.  ``trace`` names operations whose accesses, one by one, are kept in
-    ``result.trace`` (of programs of one strand).
+    variable, which iterations stand for others (``analysis/iterations.py``, ``samples.py``) in the blocks that are given: counts
+    are then those of the whole loop, and outputs mean nothing where iterations repeat.  ``trace`` names operations whose
+    accesses, one by one, are kept in ``result.trace`` (of programs of one strand).
 
     Float arithmetic is that of NumPy in the type of the expression, an operation at a time; a multiply-add rounds twice
     where hardware fuses it.  Matrix instructions round once, from float64.
@@ -75,10 +75,11 @@ def simulate(
     if program.target.kind == "cpu":
         notes.append("a CPU has no shared memory banks or sectors: bytes alone are counted")
     per_chunk = _chunk_size(program, translation)
+    computes = not any(isinstance(entry, tuple) or entry.inner for entry in (schedule or {}).values())
     traced, found = frozenset(trace), list[TracedAccess]()
     while True:
         found.clear()
-        arrays = {parameter.name: _array(parameter, arguments, copied=not schedule) for parameter in program.parameters}
+        arrays = {parameter.name: _array(parameter, arguments, copied=computes) for parameter in program.parameters}
         unknown = sorted(set(arguments) - set(arrays))
         if unknown:
             raise SimulationError(

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm_ffi
 from hopper_programs import ring_gemm
@@ -17,10 +18,11 @@ from tvm import tirx
 
 import tilelang_min.language as T
 from tilelang_min.analysis.samples import Chosen, Sample, Samples
-from tilelang_min.driver.analysis import analyse_program
+from tilelang_min.driver.analysis import analyse_program, simulate_tiles
 from tilelang_min.driver.build import thread_program
 from tilelang_min.driver.fills import zero_arguments
 from tilelang_min.errors import SimulationError
+from tilelang_min.lower.instrument import instrument
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import simulate
 from tilelang_min.targets import Target, resolve
@@ -148,3 +150,42 @@ def test_a_missing_wait_is_found() -> None:
     )
     with pytest.raises(SimulationError, match=r"arrives at the mbarrier|race on shared memory"):
         analyse_program(broken)
+
+
+def test_the_first_tile_of_a_block_alone() -> None:
+    program = product(512, 384, 64)
+    rng = np.random.default_rng(1)
+    arrays = {
+        "A": rng.standard_normal((512, 64)).astype(np.float16),
+        "B": rng.standard_normal((64, 384)).astype(np.float16),
+        "C": np.full((512, 384), np.nan, np.float16),
+    }
+    found = simulate_tiles(program, arrays, [(0, 0, 0), (4, 0, 0)], 1, count=False).outputs["C"]
+    expected = arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)
+    known = ~np.isnan(found)
+    assert known.sum() == 2 * 128 * 128
+    np.testing.assert_allclose(found[known], expected[known], rtol=1e-2, atol=1e-2)
+    assert np.isnan(arrays["C"]).all()
+
+
+def test_clock_reads_count_every_iteration_of_overlapped_products() -> None:
+    """The loop is no part of the product that is started in front of it."""
+    plain = attention(256, causal=False)
+    program, record = instrument(plain, "operations")
+    rows = np.zeros(record.parameter.shape, np.int64)
+    values = dict(zip((p.name for p in plain.parameters), zero_arguments(plain.parameters), strict=True))
+    block = (0, 0, 0)
+    found = simulate(program, {**values, record.parameter.name: rows}, blocks=[block], count=False)
+    counts = found.outputs[record.parameter.name][0]
+    kinds = {operation.id: operation.kind for operation in plain.operations}
+    loop = next(operation.id for operation in plain.operations if operation.kind == "loop")
+    inner = {operation.id for operation in plain.operations if operation.parent == loop}
+    times = {
+        slot.operation: int(counts[0, 2 + 2 * number])
+        for number, slot in enumerate(record.slots)
+        if slot.operation in inner and slot.phase == "run" and kinds[slot.operation] in ("parallel", "reduce")
+    }
+    assert len(times) >= 5
+    assert set(times.values()) <= {256 // 32, 256 // 32 + 1}  # some are begun for the next iteration
+    samples_of(program)
+    assert_same(program)
