@@ -3,9 +3,11 @@
     python benchmarks/simulator.py [--json FILE] [--repeats 5]
 
 First the products of ``workloads/kernels/matmul.py`` (float16, 32 iterations of the reduction; rows are padded and there are
-two stages where that fits), a block of each tile: seconds to lower it and to count a launch (the first time, which translates
-the program, and again).  Then grids: what a launch of many blocks costs, as a multiple of (number of classes) x (time of one
-block); that is to stay under 1.5.  Times are the least of a few: the machine's other work only ever adds.
+two stages where that fits), a block of each tile: seconds to lower it and to count a launch (the first time, which
+translates the program, and again). Then programs with roles (``cuda:sm_90a``): persistent products of
+``workloads/kernels/gemm.py`` and attention, counted by a few tiles and iterations. Then grids: what a launch of many blocks
+costs, as a multiple of (number of classes) x (time of one block); that is to stay under 1.5. Times are the least of a few:
+the machine's other work only ever adds.
 """
 
 from __future__ import annotations
@@ -30,6 +32,15 @@ TILES = ((64, 64, 32), (128, 64, 32), (128, 128, 32), (128, 128, 64), (256, 128,
 ITERATIONS = 32
 LENGTHS = (32, 320, 3200)
 """Iterations of the reduction: those that behave alike are counted once."""
+ROLES_TARGET = "cuda:sm_90a"
+ROLES = (
+    "product 4096^3",
+    "product 16384^3",
+    "product 4160 x 4096 x 4096",
+    "product 4097^3 (no boxes)",
+    "attention",
+    "causal attention",
+)
 GRIDS = ((1, 1), (10, 10), (100, 100), (1000, 1000))
 """Blocks along x and y; the last are ragged, so that there are four classes."""
 
@@ -90,6 +101,31 @@ def length_row(target: str, iterations: int, repeats: int) -> dict[str, Any]:
     first = time.perf_counter() - start
     again = seconds(lambda: analyse_program(program), repeats)
     return {"target": target, "iterations": iterations, "first_s": first, "again_s": again}
+
+
+def role_row(name: str, repeats: int) -> dict[str, Any]:
+    """A launch of a program with a producer and consumers."""
+    import attention
+    import gemm
+
+    from tilelang_min.driver.analysis import analyse_program
+    from tilelang_min.driver.build import thread_program
+    from tilelang_min.targets import resolve
+
+    tiles = {"block_M": 128, "block_N": 128, "threads": 256}
+    kernel = {
+        "product 4096^3": lambda: gemm.gemm.prim_func(4096, 4096, 4096),
+        "product 16384^3": lambda: gemm.gemm.prim_func(16384, 16384, 16384),
+        "product 4160 x 4096 x 4096": lambda: gemm.gemm.prim_func(4160, 4096, 4096),
+        "product 4097^3 (no boxes)": lambda: gemm.gemm.prim_func(4097, 4097, 4097),
+        "attention": lambda: attention.attention.prim_func(4, 16, 4096, 128, **tiles),
+        "causal attention": lambda: attention.attention.prim_func(4, 16, 4096, 128, causal=True, **tiles),
+    }[name]()
+    program = thread_program(kernel, resolve(ROLES_TARGET))[2]
+    start = time.perf_counter()
+    analyse_program(program)
+    first = time.perf_counter() - start
+    return {"kernel": name, "first_s": first, "again_s": seconds(lambda: analyse_program(program), repeats)}
 
 
 def grid_row(target: str, grid: tuple[int, int], repeats: int) -> dict[str, Any]:
@@ -161,6 +197,12 @@ def main() -> int:
             row = length_row(target, iterations, arguments.repeats)
             lengths.append(row)
             print(f"{target:12} {iterations:10,} {row['first_s']:7.3f}s {row['again_s']:7.3f}s", flush=True)
+    roles = []
+    print(f"{'with roles':28} {'first':>8} {'again':>8}")
+    for name in ROLES:
+        row = role_row(name, arguments.repeats)
+        roles.append(row)
+        print(f"{name:28} {row['first_s']:7.3f}s {row['again_s']:7.3f}s", flush=True)
     grids = []
     print(f"{'target':12} {'blocks':>9} {'classes':>7} {'finding':>8} {'block':>8} {'launch':>8} ratio")
     for target in TARGETS:
@@ -171,7 +213,9 @@ def main() -> int:
             print(f"{target:12} {row['blocks']:9,} {row['classes']:7} {times} {row['ratio']:5.2f}", flush=True)
     if arguments.json:
         facts = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        arguments.json.write_text(json.dumps({**facts, "tiles": tiles, "lengths": lengths, "grids": grids}, indent=1))
+        arguments.json.write_text(
+            json.dumps({**facts, "tiles": tiles, "lengths": lengths, "roles": roles, "grids": grids}, indent=1)
+        )
     return 0
 
 
