@@ -65,6 +65,26 @@ def test_choices(kernels: None, options: Any) -> None:
     product((3072, 4104, 200), (128, 128, 64), 3, 256, False, True, {"hopper": options})
 
 
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("shape", "tile", "stages", "threads"),
+    [
+        ((1000, 776, 200), (128, 128, 32), 4, 128),
+        ((136, 1000, 512), (128, 256, 64), 3, 256),
+        ((129, 129, 129), (64, 64, 32), 3, 128),
+        ((512, 512, 1024), (64, 128, 32), 2, 64),
+        ((64, 64, 32), (64, 64, 32), 3, 64),
+    ],
+)
+@pytest.mark.parametrize("mode", ["off", "tile", "always"])
+@pytest.mark.filterwarnings("ignore:kernel .* NumPy arrays are copied")
+def test_operands_a_step_ahead(
+    kernels: None, shape: Any, tile: Any, stages: int, threads: int, ta: bool, tb: bool, mode: str
+) -> None:
+    """``mma.sync``, with operands read ahead or not, and its results exchanged in quads."""
+    product(shape, tile, stages, threads, ta, tb, {"hopper": False, "double_buffer": mode})
+
+
 def product(shape: Any, tile: Any, stages: int, threads: int, ta: bool, tb: bool, options: dict[str, Any]) -> None:
     import gemm
 
