@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator
 
 from tileprof.analyse import agreement, rules_execution, rules_latency, rules_memory
 from tileprof.analyse.bounds import Facts, facts_of
-from tileprof.analyse.findings import Finding, ranked
+from tileprof.analyse.findings import LEAST_GAIN, Finding, ranked
 from tileprof.store.records import FAILED_STATUSES, CaseResult, Ceiling, Run
-
-LEAST_GAIN = 0.01
-"""Findings that are estimated to save less of a measured time are left out."""
 
 Rule = Callable[[Facts], Iterator[Finding]]
 

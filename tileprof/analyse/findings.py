@@ -10,6 +10,9 @@ from tileprof.analyse.bounds import Facts
 SURE, LIKELY, PERHAPS = "sure", "likely", "perhaps"
 """How sure a finding is: hardware measured it; a settled rule or model says so; an indication."""
 
+LEAST_GAIN = 0.01
+"""Findings that are estimated to save less of a measured time are left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

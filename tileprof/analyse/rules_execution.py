@@ -11,7 +11,7 @@ from typing import Any
 
 from tileprof.analyse.bounds import Facts
 from tileprof.analyse.figures import static_instructions
-from tileprof.analyse.findings import LIKELY, PERHAPS, Finding, finding
+from tileprof.analyse.findings import LEAST_GAIN, LIKELY, PERHAPS, Finding, finding
 from tileprof.analyse.units import amount, share
 
 IDLE_UNITS = 0.8
@@ -26,8 +26,6 @@ WORTHWHILE = 1.5
 
 MATRIX_SHARE = 0.5
 """Share of the rate of the matrix units that a product reaches once it uses them: 0.2 in tf32, 0.8 in float16 on an H200."""
-
-LEAST_GAIN = 0.01
 
 CONVERTING = 0.25
 """Share of an operation's static instructions, from which conversions dominate it."""
@@ -69,7 +67,7 @@ def few_blocks(facts: Facts) -> Iterator[Finding]:
                 f"all blocks run at once; where two share a unit, a part of it is busy for {share(together)} of the time"
             )
             basis += ", as far as blocks that share a unit slow each other down"
-    if gain is not None and gain < 0.01 and facts.measured:
+    if gain is not None and gain < LEAST_GAIN and facts.measured:
         return
     yield finding(facts, "few-blocks", title, evidence, advice, LIKELY, gain, basis)
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from tileprof.analyse.bounds import SECTOR_BYTES, Facts
 from tileprof.analyse.conflicts import ConflictRow, Counts, conflict_rows
 from tileprof.analyse.figures import static_instructions
-from tileprof.analyse.findings import LIKELY, PERHAPS, SURE, Finding, finding
+from tileprof.analyse.findings import LEAST_GAIN, LIKELY, PERHAPS, SURE, Finding, finding
 from tileprof.analyse.units import amount, share
 
 LEAST_CONFLICTS = 0.1
 """Conflicts below this share of the ideal transactions are not worth a line."""
-
-LEAST_GAIN = 0.01
 
 WITHOUT_A_CHANGE = 0.1
 """Share of the time that conflicts must cost to be told where no layout without them is known."""

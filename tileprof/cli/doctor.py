@@ -228,7 +228,7 @@ def abilities(findings: list[Finding]) -> list[str]:
 def doctor(as_json: bool) -> int:
     """Say what this machine can do, what is missing, and the exact remedy.
 
-    On an NVIDIA GPU a counter is read with Nsight Compute, which takes seconds.  Exit status 2 where something that every run
+    On a GPU a counter is read, with Nsight Compute or rocprofv3, which takes seconds.  Exit status 2 where something that every run
     needs is missing.
     """
     findings = examine(probe())

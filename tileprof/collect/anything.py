@@ -93,8 +93,9 @@ def _folder(folder: Path, passed_over: list[str]) -> list[ForeignProfile]:
             take(_folder, inner, passed_over)
     if not profiles:
         seen = "; ".join(error.message for error in problems[:3]) or "it is empty"
-        if any(isinstance(error, MeasurementInvalid) for error in problems):
-            raise MeasurementInvalid(f"{folder} holds no profile of a kernel: {seen}", remedy=problems[0].remedy)
+        invalid = next((error for error in problems if isinstance(error, MeasurementInvalid)), None)
+        if invalid is not None:
+            raise MeasurementInvalid(f"{folder} holds no profile of a kernel: {seen}", remedy=invalid.remedy)
         raise ProfileFormatError(f"{folder} holds no profile that can be read: {seen}", remedy=f"these can: {_KNOWN}")
     passed_over += [error.message for error in problems]
     return profiles

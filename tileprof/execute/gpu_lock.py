@@ -104,10 +104,13 @@ def held(
 
 
 def _open(path: Path) -> int | None:
-    """The lock file for reading and writing; another user's may refuse to be created again, and is then opened as it is."""
+    """The lock file for reading and writing; another user's may refuse to be created again, and is then opened as it is.
+
+    The folder is everybody's, so no link is followed: it could lead to a file of ours.
+    """
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         try:
-            handle = os.open(path, flags | os.O_CLOEXEC, 0o666)
+            handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         except OSError:
             continue
         with suppress(OSError):

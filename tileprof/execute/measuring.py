@@ -23,7 +23,7 @@ from tileprof.store.directory import RunDirectory
 def measuring(builder: CaseBuilder, tool: str, what: str, limit_s: float) -> Iterator[None]:
     """Inside the block ``tool`` measures ``what`` (``counters``) of the case; its failures end the block and go to the builder.
 
-    A measurement that is invalid makes the case so; without the tool, or out of time, there is a note.
+    A measurement that is invalid makes the case so; without the tool, out of time, or where the system refuses, there is a note.
     """
     builder.begin()
     try:
@@ -32,7 +32,7 @@ def measuring(builder: CaseBuilder, tool: str, what: str, limit_s: float) -> Ite
         builder.note(f"no {what}: {tool} did not end within {limit_s:g} s")
     except MeasurementInvalid as error:
         builder.fail("invalid_measurement", str(error))
-    except TileprofError as error:
+    except (TileprofError, OSError) as error:
         builder.note(f"no {what}: {error}")
     finally:
         builder.end()

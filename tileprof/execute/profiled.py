@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ class NcuPhase:
             journal = self.directory.temporary / f"{pending[0].builder.case.hash}.journal"
             journal.unlink(missing_ok=True)
             again: list[Waiting] = []
+            alone: list[Waiting] = []
             try:
                 again = self._attempt(pending, journal)
             except ProfilerUnavailable as error:  # for all the same
@@ -91,12 +93,13 @@ class NcuPhase:
                     case.builder.note(f"no counters: {error}")
             except (ChildTimeout, CaseFailed) as error:
                 again = self._without_culprit(pending, journal, error)
-            except TileprofError:
-                for case in pending:
-                    self.profile([case])
+            except (TileprofError, OSError):
+                alone = pending
             finally:
                 for case in pending:
                     case.builder.spent((time.monotonic() - began) / len(pending))
+            for case in alone:
+                self.profile([case])
             pending = again
 
     def _without_culprit(self, cases: Sequence[Waiting], journal: Path, error: TileprofError) -> list[Waiting]:
@@ -179,8 +182,9 @@ class NcuPhase:
 
     def _log(self, cases: Sequence[Waiting], report: str, process_s: float, wall_s: float) -> None:
         """Keep how long this took."""
-        place = self.directory.raw / RECORD
-        known = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
+        place, known = self.directory.raw / RECORD, []
+        with suppress(OSError, ValueError):  # the first, or one that a run was killed at
+            known = json.loads(place.read_text(encoding="utf-8"))
         ids = [case.builder.case.id for case in cases]
         known.append({"report": report, "cases": ids, "process_s": round(process_s, 3), "wall_s": round(wall_s, 3)})
         place.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")

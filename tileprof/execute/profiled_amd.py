@@ -75,7 +75,7 @@ class RocprofPhase:
                 for case in cases:
                     case.builder.note(f"no counters: {error}")
                 return
-            except TileprofError:  # whoever is to blame: each is tried alone
+            except (TileprofError, OSError):  # whoever is to blame: each is tried alone
                 together = set()
             for case in cases:
                 case.builder.spent((time.monotonic() - began) / len(cases))

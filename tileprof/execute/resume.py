@@ -111,7 +111,9 @@ def _remove_files(case: StoredCase, directory: RunDirectory) -> None:
         for found in directory.kernels.glob(f"{Path(case.bundle).name}*"):
             shutil.rmtree(found, ignore_errors=True)
     for found in directory.raw.glob(f"{case.hash}*"):
-        if found.is_file():
+        if found.is_dir():
+            shutil.rmtree(found, ignore_errors=True)  # passes of rocprofv3
+        else:
             found.unlink(missing_ok=True)
 
 

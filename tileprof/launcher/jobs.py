@@ -195,8 +195,8 @@ def _clock(plain: CaseRunner, job: dict[str, Any], send: Callable[..., None]) ->
         for _ in range(2):  # the first one finds nothing in any cache
             timeline.launch()
         events = [asdict(event) for event in timeline.kernel.cycles().events]
-    except tilelang.errors.TileLangError as error:
-        send("note", text=f"no cycles: {error}")
+    except (tilelang.errors.TileLangError, OSError, MemoryError) as error:
+        send("note", text=f"no cycles: {str(error) or type(error).__name__}")
         return
     send("clocked", plain_ns=plain_ns, clocked_ns=clocked_ns, cycles=asdict(cycles), events=events)
 
@@ -215,7 +215,11 @@ def _interleave(head: CaseRunner, job: dict[str, Any], send: Callable[..., None]
     if base.parameters != head.parameters or base.kind != head.kind:
         send("note", text=f"not compared with {against['base']}: its kernel has other parameters")
         return
-    base.launch()
+    try:
+        base.launch()
+    except tilelang.errors.TileLangError as error:
+        send("note", text=f"not compared with {against['base']}: its kernel cannot be launched: {error}")
+        return
     send("stage", stage="timing")
     head_ns, base_ns = _in_turns(head, base, job["timing"])
     send("interleaved", base=against["base"], base_hash=against["base_hash"], head_ns=head_ns, base_ns=base_ns)

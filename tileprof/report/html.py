@@ -25,7 +25,16 @@ from tileprof.analyse.findings import Finding
 from tileprof.analyse.flame import MODES, flame_trees
 from tileprof.analyse.labels import variant_labels
 from tileprof.analyse.roofline import LEVELS, rooflines
-from tileprof.report import cases_view, findings_view, flame_view, numbers, overview, roofline_view, words
+from tileprof.report import (
+    cases_view,
+    findings_view,
+    flame_view,
+    numbers,
+    overview,
+    roofline_table,
+    roofline_view,
+    words,
+)
 from tileprof.report.cells import ProvenanceTable
 from tileprof.report.code_view import code_data
 from tileprof.report.conflict_view import conflict_targets
@@ -83,10 +92,10 @@ def render(run: Run, findings: Sequence[Finding] | None = None) -> str:
             {
                 "roofline": roof,
                 "figure": roofline_view.roof_figure(roof, labels),
-                "rows": roofline_view.roof_rows(roof, labels, provenances),
+                "rows": roofline_table.roof_rows(roof, labels, provenances),
                 "source": roofline_view.roof_source(roof),
-                "levels": roofline_view.known_levels(roof),
-                "hidden": max(0, len(roof.points) - roofline_view.MOST_ROWS),
+                "levels": roofline_table.known_levels(roof),
+                "hidden": max(0, len(roof.points) - roofline_table.MOST_ROWS),
                 "others": [
                     provenances.cell(
                         numbers.si(c.value, "FLOP/s" if c.unit_class else "B/s"), c.provenance, numbers.count(c.value)

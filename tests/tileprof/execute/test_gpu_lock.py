@@ -96,3 +96,15 @@ def test_an_amd_gpu_is_known_by_its_chip(monkeypatch: pytest.MonkeyPatch) -> Non
     assert first_device("amd", {"HIP_VISIBLE_DEVICES": "2"}) == "amd-6", "its number, where the chip has none"
     monkeypatch.setattr(targets, "amd_gpus", lambda: ())
     assert first_device("amd", {"HIP_VISIBLE_DEVICES": "3"}) == "amd-3"
+
+
+def test_a_link_in_the_folder_of_all_leads_nowhere(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("mine")
+    (tmp_path / "tileprof-gpu.lock").symlink_to(own)
+    heard: list[str] = []
+    with held("gpu", threading.Event(), heard.append, tmp_path) as mine:
+        assert mine
+    assert own.read_text() == "mine"
+    assert len(heard) == 1
+    assert "cannot be written, so other runs on this GPU are not kept away" in heard[0]

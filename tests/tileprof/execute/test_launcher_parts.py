@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tilelang_min as tilelang
 from tileprof.execute.child import environment
+from tileprof.launcher import jobs
 from tileprof.launcher.compare import compare, default_tolerance
 from tileprof.launcher.inputs import InputCache, make_arguments, make_array, poison, written
 from tileprof.launcher.timing import CacheFlusher, time_launches, time_rounds
@@ -225,3 +228,31 @@ def test_a_profiled_process_launches_each_case_and_keeps_a_journal(tmp_path: Pat
         (0, "begun"), (0, "recorded"), (1, "begun"), (1, "failed"), (2, "begun"), (2, "recorded"),
     ]  # fmt: skip
     assert "none.tlk" in lines[3]["reason"]
+
+
+def test_a_baseline_or_clock_reads_that_cannot_be_launched_cost_the_case_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused() -> None:
+        raise tilelang.errors.LaunchError("too many threads")
+
+    class Runner:
+        def __init__(self, job: dict[str, Any]) -> None:
+            if job["bundle"] == "gone":
+                raise FileNotFoundError(2, "No such file or directory", "gone")
+            self.parameters, self.kind, self.launch = [], "cpu", refused
+
+    monkeypatch.setattr(jobs, "CaseRunner", Runner)
+    told: list[str] = []
+
+    def send(kind: str, **message: Any) -> None:
+        if kind == "note":
+            told.append(message["text"])
+
+    against = {"bundle": "old", "base": "monday", "base_hash": "0"}
+    jobs._interleave(Runner({"bundle": "new"}), {"against": against, "timing": {}}, send)  # type: ignore[arg-type]
+    jobs._clock(Runner({"bundle": "new"}), {"instrumented": {"operations": "gone"}}, send)  # type: ignore[arg-type]
+    assert "not compared with monday: its kernel cannot be launched: " in told[0]
+    assert "too many threads" in told[0]
+    assert told[1] == "no cycles: [Errno 2] No such file or directory: 'gone'"
+    assert len(told) == 2

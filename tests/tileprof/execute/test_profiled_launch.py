@@ -335,6 +335,33 @@ def test_one_that_hangs_before_any_case_is_not_waited_for_again(together: Togeth
     assert all(builder.notes == ["no counters: ncu did not end within 0.5 s"] for builder in builders)
 
 
+def test_what_the_system_refuses_costs_the_counters_only(together: Together, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(profiled, "run_ncu", refused)
+    builders = together.profile("pass")
+    assert all(builder.notes == ["no counters: [Errno 28] No space left on device"] for builder in builders)
+    assert not any(builder.failed for builder in builders)
+
+
+def test_time_alone_is_not_counted_as_time_together_too(together: Together) -> None:
+    together.order = lambda numbers: numbers[::-1]  # not as launched: each is tried alone
+    began = time.monotonic()
+    builders = together.profile("time.sleep(0.2)")
+    assert together.runs == [[0, 1, 2], [0], [1], [2]]
+    assert all(values(builder) for builder in builders)
+    assert sum(builder.seconds for builder in builders) <= time.monotonic() - began
+
+
+def test_a_record_that_was_cut_off_is_begun_anew(together: Together) -> None:
+    raw = together.folder / "run" / "raw"
+    raw.mkdir(parents=True)
+    (raw / RECORD).write_text('[{"report": "0')
+    assert all(values(builder) for builder in together.profile("pass"))
+    assert len(json.loads((raw / RECORD).read_text())) == 1
+
+
 def test_the_filter_names_one_kernel_or_all_of_them() -> None:
     assert symbols_pattern(["a", "a"]) == "a"
     assert symbols_pattern(["b", "a", "b"]) == "regex:^(a|b)$"

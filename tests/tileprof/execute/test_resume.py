@@ -90,6 +90,7 @@ def test_what_is_not_kept_is_said_and_its_files_go(call: Resumes, tmp_path: Path
         (kernels / name).mkdir(parents=True)
     raw.mkdir()
     (raw / "0123.ncu-rep").write_text("x")
+    (raw / "0123.rocprofv3/pass_1").mkdir(parents=True)
     with sqlite3.connect(tmp_path / "run/run.sqlite") as connection:
         connection.execute("UPDATE cases SET hash = '0123', bundle = 'kernels/old' WHERE id = ?", (ALL[1],))
     connection.close()
