@@ -49,10 +49,13 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     merged: dict[tuple[Any, ...], Any] = {}
     executed: dict[int, Counter[str]] = {}
     notes: list[str] = []
+    counted: dict[tuple[int, int, int], int] = {}
     for result, times in results_of(program, values, classes, whole=bool(args)):
         if args:
             values.update(result.outputs)
         scaled = result.scaled(times)
+        (block,) = result.blocks
+        counted[block] = counted.get(block, 0) + times
         for count in scaled.counts:
             key = (count.operation, count.buffer, count.space, count.access, count.width_bits)
             merged[key] = count if key not in merged else merged[key].plus(count)
@@ -69,7 +72,7 @@ def analyse_program(program: ThreadProgram, args: tuple[Any, ...] = ()) -> Analy
     return Analysis(
         counts=tuple(merged.values()),
         executed={operation: dict(by_class) for operation, by_class in executed.items()},
-        classes=tuple((item.representative, item.count) for item in classes),
+        classes=tuple(counted.items()),
         outputs={
             parameter.name: values[parameter.name]
             for parameter in program.parameters

@@ -26,7 +26,7 @@ class Analysis:
     """What the simulator counts for a whole launch.
 
     ``counts``: AccessCount records scaled to the launch; ``executed``: warp-level thread-program instructions by operation and
-    class; ``classes``: (representative block, number of blocks like it); ``outputs``: parameters as the representative blocks
+    class; ``classes``: (simulated block, number of blocks that it counts for); ``outputs``: parameters as the representative blocks
     left them, empty where nobody gave inputs.  ``sampled``: operations whose counts may differ between blocks of a class, because
     what they access depends on data; theirs are those of the representative times the class.
     """
