@@ -28,7 +28,7 @@ class Launching:
         self.batches: list[list[str]] = []
         phase = SimpleNamespace(profile=lambda cases: self.batches.append([c.builder.case.id for c in cases]))
         monkeypatch.setattr(sweep_module, "NcuPhase", lambda *_: phase)
-        monkeypatch.setattr(Sweep, "_ask_quietly", lambda self, lane, request, builder: [])
+        monkeypatch.setattr(Sweep, "_ask_quietly", lambda *_: [])
         monkeypatch.setattr(Sweep, "_gpu", lambda self, plan: nullcontext(True))
         cases = [(n, Case(f"k{n}", f"{n:016}", KernelEntry("k"), TARGET, {}, {}, {})) for n in range(count)]
         plan = Plan({"h200": TargetPlan(TARGET, launches=True, timed=True, counters=("ncu",), gpu=GPU)}, ())
