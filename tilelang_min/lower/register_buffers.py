@@ -97,8 +97,8 @@ class _Writer:
         for number, (gemm, made, step) in enumerate(self.steps):
             if step == 0:
                 context.mark(gemm.operation)
-                made.begin()
                 self.clear(gemm, made)
+                made.begin()  # which may take a copy of them
             if number < last:
                 self.read(number + 1)
                 for item in self.part(number + 1, variable):

@@ -6,13 +6,13 @@ what becomes of such a loop.  It is taken where
 
 * the loop is a pipeline of asynchronous copies whose work is products alone, all by ``mma.sync``, of an even number of steps
   together (so that every iteration begins with the same registers);
-* what they read is brought by these copies, or written by nothing in the loop;
+* none of them multiplies what another one makes;
 * the accumulators and two sets of operands leave room for addresses among a thread's registers.
 """
 
 from __future__ import annotations
 
-from tilelang_min.analysis.regions import written
+from tilelang_min.analysis.limits import registers_available
 from tilelang_min.errors import LanguageError
 from tilelang_min.ir.layout import MatrixLayout
 from tilelang_min.ir.nodes import (
@@ -20,7 +20,6 @@ from tilelang_min.ir.nodes import (
     AsyncWait,
     Barrier,
     Conditional,
-    Copy,
     Gemm,
     Loop,
     TileProgram,
@@ -86,21 +85,18 @@ def why_not(program: TileProgram, target: Target, layouts: Layouts, loop: Loop, 
     steps = sum(item.k // layouts.gemms[item.operation].instruction.k for item in products)
     if steps % 2:
         return f"{steps} steps along K are an odd number"
-    copies = head[2]
-    assert isinstance(copies, Conditional)
-    brought = {item.target.buffer.name for item in copies.then if isinstance(item, Copy)}
+    results = [item.c.buffer for item in products]
     for item in products:
         for buffer in (item.a.buffer, item.b.buffer):
-            changed = any(buffer in written(other) for other in walk(work))
-            if buffer.scope == "shared" and buffer.name not in brought and changed:
-                return f"{buffer.name} is written in it"
+            if any(buffer is result for result in results):
+                return f"a product multiplies {buffer.name}, which another one makes"
     return _no_room(program, target, layouts, products) if costs else None
 
 
 def _no_room(program: TileProgram, target: Target, layouts: Layouts, products: list[Gemm]) -> str | None:
     """What a second set of operands would cost too much of; None: there is room."""
     one, two = (registers_needed(layouts, products, sets) for sets in (1, 2))
-    limit = register_limit(target, program.threads)
+    limit = registers_available(target, program.threads)
     if two > limit:
         return f"accumulators and two sets of operands take {two} of {limit} registers"
     blocks, fewer = (_blocks(program, target, layouts, each) for each in (one, two))
@@ -143,12 +139,6 @@ def registers_needed(layouts: Layouts, products: list[Gemm], sets: int) -> int:
     return held + sets * operands + ADDRESS_REGISTERS
 
 
-def register_limit(target: Target, threads: int) -> int:
-    """Registers that a thread of a block of ``threads`` may have."""
-    file = target.registers
-    return file.per_thread if file.per_unit is None else min(file.per_thread, file.per_unit // threads)
-
-
 def _operands(plan: GemmPlan, gemm: Gemm) -> int:
     layout = plan.layout
     assert isinstance(layout, MatrixLayout)
@@ -161,4 +151,4 @@ def _by_mma(layouts: Layouts, statement: object) -> bool:
     return isinstance(statement, Gemm) and layouts.gemms[statement.operation].kind == "mma"
 
 
-__all__ = ["MODES", "mode_of", "plan_register_buffers", "register_limit", "registers_needed", "why_not"]
+__all__ = ["MODES", "mode_of", "plan_register_buffers", "registers_needed", "why_not"]

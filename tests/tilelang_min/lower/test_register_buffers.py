@@ -120,6 +120,66 @@ def test_an_odd_number_of_steps() -> None:
     assert "3 steps along K are an odd number" in layouts.ahead.describe()
 
 
+def test_a_product_of_what_another_one_makes() -> None:
+    """It could be read too early only."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 32), "float16"),
+        B: T.Tensor((128, 32), "float16"),
+        V: T.Tensor((128, 64), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=64):
+            tile_a = T.alloc_shared((64, 32), "float16")
+            tile_b = T.alloc_shared((32, 32), "float16")
+            tile_v = T.alloc_shared((32, 64), "float16")
+            between = T.alloc_fragment((64, 32), "float16")
+            total = T.alloc_fragment((64, 64), "float32")
+            T.clear(total)
+            T.copy(A, tile_a)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(B[k * 32, 0], tile_b)
+                T.copy(V[k * 32, 0], tile_v)
+                T.gemm(tile_a, tile_b, between, transpose_B=True, clear_accum=True)
+                T.gemm(between, tile_v, total)
+            T.copy(total, C)
+
+    a, b, v = halves(64, 32), halves(128, 32, seed=1), halves(128, 64, seed=2)
+    expected = np.zeros((64, 64))
+    for tile in range(0, 128, 32):
+        first = np.zeros((64, 32), np.float16)
+        for k in (0, 16):  # an instruction rounds to float16
+            some_a, some_b = (each[:, k : k + 16].astype(np.float64) for each in (a, b[tile : tile + 32]))
+            first = (first + some_a @ some_b.T).astype(np.float16)
+        expected += first.astype(np.float64) @ v[tile : tile + 32].astype(np.float64)
+    arrays = [a, b, v, np.full((64, 64), np.nan, np.float32)]
+    made, _, taken = outcome(main, "cuda:sm_80", "always", arrays)
+    assert not taken
+    assert_close(made, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_products_that_begin_anew(dtype: str) -> None:
+    """The last iteration's product, also where the instruction takes accumulators in registers of another type."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((64, 64), dtype)):
+        with T.Kernel(1, threads=64):
+            tile_a = T.alloc_shared((64, 32), "float16")
+            tile_b = T.alloc_shared((32, 64), "float16")
+            total = T.alloc_fragment((64, 64), dtype)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[0, k * 32], tile_a)
+                T.copy(B[k * 32, 0], tile_b)
+                T.gemm(tile_a, tile_b, total, clear_accum=True)
+            T.copy(total, C)
+
+    a, b = halves(64, 128), halves(128, 64, seed=1)
+    expected = a[:, 96:].astype(np.float64) @ b[96:].astype(np.float64)
+    same(main, "cuda:sm_80", [a, b, np.full((64, 64), np.nan, dtype)], expected, ahead=True)
+
+
 def test_no_room_for_a_second_set() -> None:
     """64 x 96 for each warp take too many registers; 128 x 128 by eight warps: a block a unit would be lost."""
     for tile, threads, reason in (((128, 192), 128, "of 255 registers"), ((128, 128), 256, "instead of 2 blocks")):
