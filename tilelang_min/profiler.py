@@ -28,7 +28,7 @@ def measure(
     from tilelang_min.driver.target_names import launching_kind
 
     check_method(method)
-    kind = launching_kind()
+    kind = None if method == "wall" else launching_kind()
     if method == "wall" or (method == "auto" and kind is None):
         return measure_host(fn, warmup_ms=warmup_ms, rep_ms=rep_ms)
     return measure_gpu(fn, kind=kind or "cuda", warmup_ms=warmup_ms, rep_ms=rep_ms, flush_l2=flush_l2, method=method)

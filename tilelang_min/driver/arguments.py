@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter
 from tilelang_min.program.dtypes import DATA_TYPES, data_type, language_name, numpy_dtype
 
 if TYPE_CHECKING:
-    from tilelang_min.runtime.gpu import Runtime
+    from tilelang_min.runtime.gpu import DeviceBuffer, Runtime
 
 _warned: set[str] = set()
 
 
 @dataclass
 class Prepared:
-    """Addresses of all arguments; ``finish`` copies results back where arguments had to be copied; ``keep`` holds them alive.
+    """Addresses of all arguments; ``keep`` holds them alive.  ``device``: the number of the GPU that holds them, where they say so.
 
-    ``device``: the number of the GPU that holds them, where they say so.
+    Where arguments had to be copied, the end of a ``with`` block copies results ``back`` into arrays, and frees the ``copies``;
+    after an error in the block it only frees.
     """
 
     pointers: list[int]
     keep: list[Any]
-    finish: Callable[[], None]
     device: int | None = None
+    copies: ExitStack = field(default_factory=ExitStack)
+    back: list[tuple[DeviceBuffer, Any]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.copies.__exit__(kind, error, trace)
+            return
+        with self.copies:
+            for buffer, array in self.back:
+                buffer.read(array)
 
 
 class TorchCall:
@@ -88,7 +105,7 @@ def prepare_cpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
         _check_array(parameter, array)
         pointers.append(array.__array_interface__["data"][0])
         keep.append(array)
-    return Prepared(pointers, keep, lambda: None)
+    return Prepared(pointers, keep)
 
 
 def prepare_gpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[Any], gpu: Runtime) -> Prepared:
@@ -98,17 +115,16 @@ def prepare_gpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
     """
     import numpy as np
 
-    from tilelang_min.runtime.gpu import DeviceBuffer
-
     check_count(name, parameters, arguments)
-    device = device_of(parameters, arguments)
-    pointers: list[int] = []
-    keep: list[Any] = []
-    back: list[tuple[DeviceBuffer, Any]] = []
-    for parameter, argument in zip(parameters, arguments, strict=True):
-        if isinstance(argument, np.ndarray):
+    prepared = Prepared([], [], device_of(parameters, arguments))
+    with ExitStack() as made:  # a later argument may not fit
+        for parameter, argument in zip(parameters, arguments, strict=True):
+            if not isinstance(argument, np.ndarray):
+                prepared.pointers.append(_device_pointer(parameter, argument))
+                prepared.keep.append(argument)
+                continue
             _check_array(parameter, argument)
-            if not keep and gpu.is_capturing(gpu.current_stream()):
+            if gpu.is_capturing(gpu.current_stream()):
                 raise LaunchError(
                     f"parameter {parameter.name}: a NumPy array cannot be copied while a graph is captured",
                     remedy="pass tensors that are on the GPU",
@@ -116,23 +132,13 @@ def prepare_gpu(name: str, parameters: Sequence[Parameter], arguments: Sequence[
             if name not in _warned:
                 _warned.add(name)
                 warnings.warn(f"kernel {name}: NumPy arrays are copied to the GPU and back at each call", stacklevel=4)
-            buffer = gpu.copy_of(argument)
-            keep.append(buffer)
-            pointers.append(buffer.pointer)
+            buffer = made.enter_context(gpu.copy_of(argument))
+            prepared.keep.append(buffer)
+            prepared.pointers.append(buffer.pointer)
             if parameter.access != "in":
-                back.append((buffer, argument))
-            continue
-        pointers.append(_device_pointer(parameter, argument))
-        keep.append(argument)
-
-    def finish() -> None:
-        for buffer, array in back:
-            buffer.read(array)
-        for item in keep:
-            if isinstance(item, DeviceBuffer):
-                item.close()
-
-    return Prepared(pointers, keep, finish, device)
+                prepared.back.append((buffer, argument))
+        prepared.copies = made.pop_all()
+    return prepared
 
 
 def device_of(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> int | None:

@@ -167,7 +167,12 @@ class InstrumentedLauncher:
         ]
 
     def close(self) -> None:
-        """Unloads the binary."""
+        """Unloads the binary, and frees what it wrote its figures to."""
+        if self.kind != "cpu":
+            for buffer in (each for held in self._arrays.values() for each in held):
+                buffer.close()
+        self._arrays.clear()
+        self._last = None
         self.launcher.close()
 
     def __getattr__(self, name: str) -> Any:

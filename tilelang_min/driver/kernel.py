@@ -79,9 +79,9 @@ class Kernel(SimulatedKernel):
             device = call_arguments.device_of(self.parameters, args)
             with nullcontext() if device is None else gpu.on_device(device):  # copies of arrays go there too
                 prepared, grid = self.prepared(args)
-                if 0 not in grid:  # an empty tensor: there is nothing to do
-                    launcher(prepared.pointers, grid=grid, threads=self._threads, stream=gpu.current_stream(device))
-                prepared.finish()
+                with prepared:
+                    if 0 not in grid:  # an empty tensor: there is nothing to do
+                        launcher(prepared.pointers, grid=grid, threads=self._threads, stream=gpu.current_stream(device))
             return
         pointers, device = quick
         context = gpu.ensure_context()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.driver.fills import random_arguments
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
@@ -77,9 +78,9 @@ class Profiler:
             yield lambda: launcher(prepared.pointers, grid=grid)
             return
         gpu = kernel._gpu
-        prepared, grid = kernel.prepared(tensors)
-        threads, pointers = kernel._threads, prepared.pointers
-        device = gpu.current_device() if prepared.device is None else prepared.device
-        with gpu.on_device(device):
-            yield lambda: launcher(pointers, grid=grid, threads=threads)
-            prepared.finish()
+        device = call_arguments.device_of(kernel.parameters, tensors)
+        with gpu.on_device(gpu.current_device() if device is None else device):  # copies of arrays go there too
+            prepared, grid = kernel.prepared(tensors)
+            threads, pointers = kernel._threads, prepared.pointers
+            with prepared:
+                yield lambda: launcher(pointers, grid=grid, threads=threads)

@@ -39,11 +39,9 @@ def launching_kind() -> str | None:
     """
     from tilelang_min.runtime import gpu
 
-    for kind, device in (("cuda", ""), ("hip", "/dev/kfd")):
-        here = not device or os.path.exists(device)
-        if gpu.torch_on(kind) is not None or (here and gpu.runtime(kind).available()[0]):
-            return kind
-    return None
+    kinds = ("cuda", "hip") if os.path.exists("/dev/kfd") else ("cuda",)
+    in_torch = next((kind for kind in ("cuda", "hip") if gpu.torch_on(kind) is not None), None)
+    return in_torch or next((kind for kind in kinds if gpu.runtime(kind).available()[0]), None)
 
 
 def choose_target(name: str | Target | None) -> Target:

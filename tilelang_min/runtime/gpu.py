@@ -80,7 +80,12 @@ class DeviceBuffer:
     def from_numpy(cls, array: np.ndarray[Any, Any]) -> Self:
         """A copy of an array (of any layout; the copy is C-contiguous)."""
         buffer = cls(array.nbytes)
-        buffer.write(array)
+        try:
+            buffer.write(array)
+        except BaseException:
+            with suppress(LaunchError):
+                buffer.close()
+            raise
         return buffer
 
     def write(self, array: np.ndarray[Any, Any]) -> None:

@@ -62,10 +62,11 @@ def event_pairs(gpu: Runtime, count: int, cleanup: ExitStack) -> list[tuple[Any,
     """Pairs of events, destroyed by ``cleanup``."""
     pairs = []
     for _ in range(count):
-        pair = (gpu.new_event(), gpu.new_event())
-        for event in pair:
-            cleanup.callback(_destroy, gpu, event)
-        pairs.append(pair)
+        pair = []
+        for _ in range(2):
+            pair.append(gpu.new_event())
+            cleanup.callback(_destroy, gpu, pair[-1])
+        pairs.append((pair[0], pair[1]))
     return pairs
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime import gpu
-from tilelang_min.runtime.hip_library import ATTRIBUTES, call, handle, library, number, text
+from tilelang_min.runtime.hip_library import ATTRIBUTES, call, handle, number, text
 from tilelang_min.targets import amd, resolve
 from tilelang_min.targets import kfd as topology
 
@@ -232,5 +232,4 @@ def destroy_event(event: int) -> None:
 
 def device_count() -> int:
     """GPUs that this process sees."""
-    library()
     return number("hipGetDeviceCount")

@@ -314,6 +314,11 @@ def test_torchs_stream_and_the_tensors_device(device: Any, bundle: Path, monkeyp
         assert np.array_equal(buffers[1].to_numpy((1000,), "float32"), 2 * a)
     monkeypatch.setitem(sys.modules, "torch", fake_torch(stream, None))
     assert hip.current_stream() == 0, "a torch for NVIDIA has no say"
+    monkeypatch.setattr(cuda, "available", lambda: (True, "a GPU of the other vendor"))
+    assert target_names.launching_kind() == "cuda"
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(stream, "6.4"))
+    assert target_names.launching_kind() == "hip", "torch decides"
+    monkeypatch.setitem(sys.modules, "torch", fake_torch(stream, None))
     assert gpu.torch_on("cuda") is not None
     with hip.use_stream(17):
         assert hip.current_stream() == 17
@@ -327,6 +332,46 @@ def test_buffers(device: Any) -> None:
             buffer.write(array[:3])
     buffer.close()
     assert device.log().count("hipFree") == 1
+
+
+@pytest.mark.filterwarnings("ignore:kernel double_it. NumPy arrays are copied")
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ("", "parameter B must have shape"),
+        ("hipModuleLaunchKernel=719", "hipModuleLaunchKernel failed"),
+        ("hipMemcpyHtoD=719", "hipMemcpyHtoD failed"),
+        ("hipMemcpyDtoH=719", "hipMemcpyDtoH failed"),
+    ],
+)
+def test_copies_of_arrays_are_freed_after_errors(device: Any, bundle: Path, broken: str, message: str) -> None:
+    kernel = tilelang.load(bundle)
+    a, b = arrays()
+    kernel(a, b)
+    device.log()
+    device.fail(broken)
+    for call in (kernel, kernel.get_profiler().measure):
+        with pytest.raises(LaunchError, match=message):
+            call(a, b if broken else b[:3])
+        calls = device.log()
+        assert calls.count("hipMalloc") == calls.count("hipFree") > 0
+
+
+@pytest.mark.filterwarnings("ignore:kernel double_it. NumPy arrays are copied")
+def test_arrays_beside_tensors_are_copied_to_their_device(
+    device: Any, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_HIP_ARCHS", "gfx942,gfx942")
+    a, b = arrays()
+    with hip.on_device(1):
+        tensor = hip.copy_of(a)
+    kernel = tilelang.load(bundle)
+    for call in (kernel, kernel.get_profiler().measure):
+        device.log()
+        call(FakeTensor(tensor.pointer, 1), b)
+        calls = device.log()
+        assert calls.index("hipSetDevice") < calls.index("hipMalloc")
+        assert np.array_equal(b, 2 * a)
 
 
 # --- timing ----------------------------------------------------------------------------------------------------------
