@@ -97,17 +97,20 @@ class Rocprofv3:
         return None if status is None else rocprofv3.collected(output, log, status)
 
     def samples(self, launches: int, way: Sampling, interval: int, symbol: str) -> list[Sample] | None:
-        """PC samples of a kernel; none are a note."""
+        """PC samples of a kernel; none are a note.  Their files, which name the host, are deleted."""
         output = self._fresh("samples")
         command = rocprofv3.sampling_command(self.tool, self.child(launches), output, way, interval)
-        log, status = self._run(command, "samples")
-        if status is None:
-            return None
-        error = trouble_in(log)
-        if error is not None:
-            raise error
-        files = sorted(output.rglob("*_results.json"))
-        found = [sample for file in files for sample in rocprofv3_json.samples_of(file, symbol)]
+        try:
+            log, status = self._run(command, "samples")
+            if status is None:
+                return None
+            error = trouble_in(log)
+            if error is not None:
+                raise error
+            files = sorted(output.rglob("*_results.json"))
+            found = [sample for file in files for sample in rocprofv3_json.samples_of(file, symbol)]
+        finally:
+            shutil.rmtree(output, ignore_errors=True)
         if not found:
             self.notes.append(f"no PC samples: {TOOL} took none of kernel {symbol} (status {status})")
         return found

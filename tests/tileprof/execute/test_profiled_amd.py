@@ -12,10 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tileprof.collect.rocprofv3 import Listed, Sampling
+from tileprof.errors import ProfileFormatError
 from tileprof.execute import profiled_amd, rocprofv3_run
 from tileprof.execute.foreign import recorded
 from tileprof.execute.profiled import Waiting
@@ -288,6 +290,25 @@ def test_what_holds_for_all_is_tried_once(profile: Profile, tmp_path: Path, monk
     builders = together(tmp_path)
     assert all("no counters: rocprofv3: no access to the GPU" in builder.notes[0] for builder in builders)
     assert len(commands(tmp_path)) == 1
+
+
+def test_files_of_samples_name_the_host_and_are_deleted(
+    rocm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEPROF_ROCPROFV3", str(rocm / "bin" / "rocprofv3"))
+    target = TargetEntry("mi300x", "hip:gfx942", "hip", ("rocprofv3",))
+    plan = TargetPlan(target, launches=True, gpu=MI300X)
+    directory: Any = SimpleNamespace(raw=tmp_path / "raw", temporary=tmp_path / "temporary")
+    tool = rocprofv3_run.Rocprofv3("k", plan, directory, 1.0, threading.Event(), lambda launches: ["true"])
+
+    def run(command: Any, name: str) -> tuple[str, int]:
+        (tool.temporary / name / "1_results.json").write_text('{"rocprofiler-sdk-tool": [')
+        return "", 0
+
+    monkeypatch.setattr(tool, "_run", run)
+    with pytest.raises(ProfileFormatError, match=r"1_results\.json"):
+        tool.samples(10, Sampling("host_trap", "time", 1, 10, False), 5, "turn")
+    assert list(tool.temporary.iterdir()) == []
 
 
 # --- what the GPU lists ----------------------------------------------------------------------------------------------
