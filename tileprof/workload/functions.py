@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -154,17 +155,21 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def _tensors(factory: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...] | None:
-    """Parameters of all kernels that a factory may return; None where one of them is not a function in its own body."""
-    kernels: dict[str, ast.FunctionDef] = {}
+    """Parameters of all kernels that a factory may return; None where one of them is not a function in its own body.
+
+    Branches often define kernels of one name.
+    """
+    kernels: dict[str, list[ast.FunctionDef]] = defaultdict(list)
     returned: list[str | None] = []
     for node in _own_nodes(factory.body):
         if isinstance(node, ast.FunctionDef) and any(_is_kernel(decorator) for decorator in node.decorator_list):
-            kernels[node.name] = node
+            kernels[node.name].append(node)
         elif isinstance(node, ast.Return):
             returned.append(node.value.id if isinstance(node.value, ast.Name) else None)
     if not returned or not all(name in kernels for name in returned):
         return None
-    names = [argument.arg for name in returned if name for argument in kernels[name].args.args]
+    made = [kernel for name in returned if name for kernel in kernels[name]]
+    names = [argument.arg for kernel in made for argument in kernel.args.args]
     return tuple(dict.fromkeys(names))
 
 

@@ -31,6 +31,17 @@ def two(M, swap=False):
         return swapped
     return plain
 
+def branches(M, bias=False):
+    if bias:
+        @T.prim_func
+        def main(X: T.Tensor((M,)), B: T.Tensor((M,))):
+            pass
+    else:
+        @T.prim_func
+        def main(X: T.Tensor((M,)), C: T.Tensor((M,))):
+            pass
+    return main
+
 def wrapped(M):
     @T.prim_func
     def plain(X: T.Tensor((M,))):

@@ -127,7 +127,10 @@ def test_a_command_that_is_a_line_is_shown_as_its_words(
     assert kernel.command == (("it's",) if command == "it's" else tuple(shlex.split(command)))
 
 
-@pytest.mark.parametrize(("source", "name", "fits"), [("two", "Z", True), ("two", "M", False), ("wrapped", "Q", True)])
+@pytest.mark.parametrize(
+    ("source", "name", "fits"),
+    [("two", "Z", True), ("two", "M", False), ("wrapped", "Q", True), ("branches", "B", True), ("branches", "C", True)],
+)
 def test_inputs_name_tensors_of_the_kernel(load: Load, problems: Problems, source: str, name: str, fits: bool) -> None:
     """Known where a factory plainly returns its own kernels; of one that does more with them nothing is said here."""
     text = f"""\
