@@ -85,7 +85,7 @@ class RocprofPhase:
 
     def _together(self, cases: Sequence[Waiting]) -> set[int]:
         """Counters and trace of several cases; the numbers of those that have both."""
-        tool = self._tool(cases, len(cases) * self.limit_s)
+        tool = self._tool(cases)
         pattern = "|".join(sorted({re.escape(case.symbol) for case in cases}))
         counted = tool.counters(WARM_LAUNCHES + COUNTED_LAUNCHES, Selection(pattern))
         traced = tool.trace(WARM_LAUNCHES + TRACED_LAUNCHES) if counted is not None else None
@@ -107,7 +107,7 @@ class RocprofPhase:
         """One case: counters and trace where they are not ``measured`` yet, and PC samples."""
         builder, symbol = case.builder, case.symbol
         try:
-            tool = self._tool([case], self.limit_s)
+            tool = self._tool([case])
         except ProfilerUnavailable as error:
             builder.note(f"no counters: {error.message}")
             return
@@ -134,18 +134,18 @@ class RocprofPhase:
         for note in tool.notes:
             builder.note(note)
 
-    def _tool(self, cases: Sequence[Waiting], limit_s: float) -> Rocprofv3:
+    def _tool(self, cases: Sequence[Waiting]) -> Rocprofv3:
         """The tool around a launcher of these cases, one after the other."""
         name = cases[0].builder.case.hash
-        job = self.directory.temporary / f"{name}.rocprofv3.json"
+        job, journal = (self.directory.temporary / f"{name}.rocprofv3.{ending}" for ending in ("json", "journal"))
 
         def child(launches: int) -> list[str]:
             jobs = [{**case.request, "launches": launches, "name": case.builder.case.id} for case in cases]
-            text = json.dumps(jobs[0] if len(jobs) == 1 else {"sequence": jobs})
+            text = json.dumps(jobs[0] if len(jobs) == 1 else {"sequence": jobs, "journal": str(journal)})
             job.write_text(text, encoding="utf-8")
             return [sys.executable, "-m", "tileprof.launcher", str(job)]
 
-        return Rocprofv3(name, self.plan, self.directory, limit_s, self.stop, child)
+        return Rocprofv3(name, self.plan, self.directory, self.limit_s, self.stop, child, journal=journal)
 
 
 def own_launches(profile: ForeignProfile, symbol: str, case: str, *, counted: bool = False) -> list[ForeignLaunch]:

@@ -33,7 +33,8 @@ _ASK_SECONDS = 60.0
 class Rocprofv3:
     """Runs a program under rocprofv3; ``child`` makes its command line for a number of launches.
 
-    ``name`` is that of its files, ``notes`` what is to be said of the measurement.  Methods raise what
+    ``name`` is that of its files, ``notes`` what is to be said of the measurement.  ``limit_s`` is for one run, or, where the
+    program writes its progress to the file ``journal``, for the time after each line of it.  Methods raise what
     :func:`tileprof.collect.rocprofv3.collected` and :func:`tileprof.execute.child.run_command` raise, and give None once ``stop``
     is set.
     """
@@ -47,6 +48,7 @@ class Rocprofv3:
         stop: threading.Event,
         child: Callable[[int], Sequence[str]],
         cwd: Path | None = None,
+        journal: Path | None = None,
     ) -> None:
         found = rocprofv3.find()
         if found is None:
@@ -58,6 +60,7 @@ class Rocprofv3:
         self.stop = stop
         self.child = child
         self.cwd = cwd
+        self.journal = journal
         self.raw = directory.raw / f"{name}.rocprofv3"
         self.temporary = directory.temporary / f"{name}.rocprofv3"
         self.version = version_of(found)
@@ -127,7 +130,9 @@ class Rocprofv3:
         self.temporary.mkdir(parents=True, exist_ok=True)
         log = self.temporary / f"{name}.log"
         log.unlink(missing_ok=True)
-        status = run_command(command, self.limit_s, log, self.stop, cwd=self.cwd)
+        if self.journal is not None:
+            self.journal.unlink(missing_ok=True)
+        status = run_command(command, self.limit_s, log, self.stop, cwd=self.cwd, journal=self.journal)
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         if SEQUENCE_FAILED in said:  # passes with other launches than the rest cannot be joined
             raise MeasurementInvalid(f"{TOOL}: a case that shares the process failed")

@@ -2,8 +2,8 @@
 
 Without arguments: requests as JSON lines, ``{"do": "case", ...}`` or ``{"do": "ceilings", "targets": [...]}``, each
 answered by messages that end with ``done`` or ``failed``.  With ``JOB.json``, as a profiler runs it: launches the case of that
-file ``launches`` times and ends, or does so for each of a ``sequence``; or, where it has ``cases``, records one launch of each
-(``recorded.py``).
+file ``launches`` times and ends, or does so for each of a ``sequence``, with a line in the file ``journal`` before each; or, where
+it has ``cases``, records one launch of each (``recorded.py``).
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def launch_file(path: Path) -> None:
     if "cases" in job:
         record_cases(job["cases"], Path(job["journal"]))
         return
-    for one in job.get("sequence", ()):
+    for number, one in enumerate(job.get("sequence", ())):
+        with Path(job["journal"]).open("a", encoding="utf-8") as journal:
+            journal.write(json.dumps({"case": number, "state": "begun"}) + "\n")
         try:
             launch_job(one)
         except (tilelang.errors.TileLangError, OSError, MemoryError):  # the others have their chance

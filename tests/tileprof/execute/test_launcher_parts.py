@@ -18,6 +18,7 @@ from tileprof.execute.child import environment
 from tileprof.launcher import jobs
 from tileprof.launcher.compare import compare, default_tolerance
 from tileprof.launcher.inputs import InputCache, make_arguments, make_array, poison, written
+from tileprof.launcher.jobs import SEQUENCE_FAILED
 from tileprof.launcher.timing import CacheFlusher, time_launches, time_rounds
 
 
@@ -228,6 +229,13 @@ def test_a_profiled_process_launches_each_case_and_keeps_a_journal(tmp_path: Pat
         (0, "begun"), (0, "recorded"), (1, "begun"), (1, "failed"), (2, "begun"), (2, "recorded"),
     ]  # fmt: skip
     assert "none.tlk" in lines[3]["reason"]
+
+    job = json.loads((tmp_path / "job.json").read_text())
+    named = [{**one, "launches": 1, "name": f"case {number}"} for number, one in enumerate(job["cases"])]
+    (tmp_path / "job.json").write_text(json.dumps({"sequence": named, "journal": str(tmp_path / "sequence")}))
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.count(SEQUENCE_FAILED)) == (0, 1)
+    assert [json.loads(line)["case"] for line in (tmp_path / "sequence").read_text().splitlines()] == [0, 1, 2]
 
 
 def test_a_baseline_or_clock_reads_that_cannot_be_launched_cost_the_case_nothing(

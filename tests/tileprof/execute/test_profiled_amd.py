@@ -233,6 +233,8 @@ job = json.load(open(sys.argv[-1]))
 trace, ranges = (open(os.environ[name], "a") for name in ("FAKE_HIP_TRACE", "FAKE_ROCTX_TRACE"))
 now = number = 0
 for place, one in enumerate(job.get("sequence", [job])):
+    if "journal" in job:
+        open(job["journal"], "a").write("begun\\n")
     if {fails}:
         print("tileprof: a case of the sequence failed", file=sys.stderr)
         continue
@@ -283,6 +285,23 @@ def test_a_case_that_fails_costs_the_others_nothing(
     builders = together(tmp_path, "place == 1")  # of several
     assert [measured(builder)["launch.warps"] for builder in builders] == [4, 6, 8]
     assert len(commands(tmp_path)) == 1 + 2 * 3, "each alone after the one that did not work"
+
+
+def test_a_case_that_hangs_costs_the_time_of_one(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAULT", "")
+    asked: list[tuple[float, int]] = []
+    run_command = rocprofv3_run.run_command
+
+    def run(command: Any, limit_s: float, *arguments: Any, journal: Path, **options: Any) -> int | None:
+        status = run_command(command, limit_s, *arguments, journal=journal, **options)
+        asked.append((limit_s, len(journal.read_text().splitlines()) if journal.exists() else 0))
+        return status
+
+    monkeypatch.setattr(rocprofv3_run, "run_command", run)
+    together(tmp_path)
+    assert asked == [(30.0, 3)] * 2, "the limit begins anew with each of three cases"
 
 
 def test_what_holds_for_all_is_tried_once(profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
