@@ -136,6 +136,12 @@ def relative_times(cases: Sequence[CaseResult]) -> dict[str, tuple[float, int]]:
     return found
 
 
+def attained(share: float) -> str:
+    """A share of what the roofline allows, in words."""
+    text = f"{numbers.percent(share)} of attainable"
+    return text if share <= 1 else f"{text}: above the roof, so its data stays in a cache or the ceiling is too low"
+
+
 def _facts(
     case: CaseResult, point: Point | None, slowdown: tuple[float, int] | None, provenances: ProvenanceTable
 ) -> list[Cell]:
@@ -146,7 +152,7 @@ def _facts(
         return [Cell(line, mark="why")]
     if point is not None and point.achieved is not None:
         rate = Provenance("derived", "tileprof", "", "useful FLOPs / measured time")
-        share = f", {numbers.percent(point.share)} of attainable" if point.share is not None else ""
+        share = f", {attained(point.share)}" if point.share is not None else ""
         facts.append(provenances.cell(numbers.si(point.achieved, "FLOP/s") + share, rate))
     if slowdown is not None:
         formula = Provenance(

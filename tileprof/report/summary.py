@@ -72,7 +72,7 @@ def _outcome(case: CaseResult, point: Point | None) -> str:
     if point is not None and point.achieved is not None:
         text += f", {numbers.si(point.achieved, 'FLOP/s')}"
         if point.share is not None:
-            text += f", {numbers.percent(point.share)} of attainable"
+            text += f", {overview.attained(point.share)}"
     return text if case.status == "ok" else f"{text} ({overview.status_word(case.status)})"
 
 
