@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tilelang_min.access import bank_conflicts, global_sectors
-from tilelang_min.driver.suggestions import AccessChange, Suggestion, zeros_by_name
+from tilelang_min.driver.suggestion_records import AccessChange, Suggestion
+from tilelang_min.driver.suggestions import zeros_by_name
 from tilelang_min.errors import UnknownMemoryRule
 from tilelang_min.program import ThreadProgram, TileOperation
 from tilelang_min.simulate import AccessCount, simulate

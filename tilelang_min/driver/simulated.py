@@ -14,7 +14,7 @@ from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.program import sizes as runtime_sizes
 
 if TYPE_CHECKING:
-    from tilelang_min.driver.suggestions import Suggestion
+    from tilelang_min.driver.suggestion_records import Suggestion
     from tilelang_min.simulate import SimulationResult
 
 _MOST_SIZED = 8
@@ -150,7 +150,7 @@ class SimulatedKernel(KernelFacts):
 
         See :func:`tilelang_min.driver.suggestions.suggest`.  Kept in the bundle's record.
         """
-        from tilelang_min.driver.suggestions import Suggestion, suggest
+        from tilelang_min.driver.suggestion_records import Suggestion
 
         if self.sizes:
             raise LaunchError(
@@ -159,6 +159,8 @@ class SimulatedKernel(KernelFacts):
             )
         analyses = self.bundle.record["analyses"]
         if "suggestions" not in analyses:
+            from tilelang_min.driver.suggestions import suggest
+
             analyses["suggestions"] = [suggestion.to_json() for suggestion in suggest(self)]
         return [Suggestion.from_json(record) for record in analyses["suggestions"]]
 

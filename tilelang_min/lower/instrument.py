@@ -22,10 +22,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-import tvm_ffi
 from tvm import ir, tirx
 
 from tilelang_min.lower.context import sequence
+from tilelang_min.lower.marked import flat, is_trivial, operation_of, operations_in, parts_roles, phase_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, ThreadProgram
 from tilelang_min.program.instrument import (
     CLOCK,
@@ -46,8 +46,6 @@ _LEAVES = frozenset({"copy", "gemm", "fill", "parallel", "reduce", "store", "bar
 _CONTAINERS = ("kernel", "loop")
 """Kinds of operations whose own statements are bookkeeping: of these only waits and asynchronous starts are timed."""
 
-_WAITS = ("try_wait", "wait_group", "wait_all", "bar_sync", "barrier_cluster_wait", "storage_sync", "s.barrier")
-_ISSUES = ("cp_async", "mma_async", "wgmma_fence", "wgmma_commit", "expect_tx", "prefetch")
 _WORKERS = {"cuda": "warp", "hip": "wavefront", "cpu": "block"}
 
 
@@ -64,7 +62,7 @@ def instrument(program: ThreadProgram, kind: str) -> tuple[ThreadProgram, Instru
     parameters = list(program.function.params)
     hidden = [made.figures, *([made.events] if timeline else [])]
     parameters[len(program.parameters) : len(program.parameters)] = [each.pointer for each in hidden]
-    declared = sequence([*(tirx.DeclBuffer(each.buffer, data=each.pointer) for each in hidden), *_flat(body)])
+    declared = sequence([*(tirx.DeclBuffer(each.buffer, data=each.pointer) for each in hidden), *flat(body)])
     function = tirx.PrimFunc(parameters, declared).with_attr(dict(program.function.attrs.items()))
     records = [Parameter(each.name, "int64", each.shape, "inout") for each in hidden]
     record = Instrument(
@@ -132,11 +130,11 @@ class _Instrumenter:
             loop = tirx.For(statement.loop_var, statement.min, statement.extent, statement.kind, body)
             return sequence([*self.allocations, loop])
         body = self.block(statement)
-        return sequence([*self.allocations, *_flat(body)])
+        return sequence([*self.allocations, *flat(body)])
 
     def block(self, body: Any) -> Any:
         """The work of a block, with what is set up before and written after it."""
-        statements = self.statements(_flat(body), once=True)
+        statements = self.statements(flat(body), once=True)
         if not self.written:
             statements += self.write()
         setup = [_store(register, tirx.const(0, "int64")) for register in self.sums.values()]
@@ -180,11 +178,11 @@ class _Instrumenter:
             held.clear()
 
         for statement in statements:
-            marked = _marker(statement)
+            marked = operation_of(statement)
             if marked is not None:
                 self.operation = marked
                 held.append(statement)
-            elif self.written or _is_trivial(statement):
+            elif self.written or is_trivial(statement):
                 out.extend(held)
                 held.clear()
                 out.append(statement)
@@ -194,7 +192,7 @@ class _Instrumenter:
             else:
                 turn(self.slot(statement))
                 out.append(statement)
-                self.operation = [self.operation, *_markers(statement)][-1]
+                self.operation = [self.operation, *operations_in(statement)][-1]
         turn(None)
         if counter is not None:
             out.insert(0, _store(counter, _value(counter) + 1))
@@ -202,7 +200,7 @@ class _Instrumenter:
 
     def slot(self, statement: Any) -> Slot | None:
         """Where the cycles of a leaf statement go."""
-        phase = _phase(statement)
+        phase = phase_of(statement)
         if phase == "run" and self.operation in self.containers:
             return None
         return Slot(self.operation, phase)
@@ -211,36 +209,36 @@ class _Instrumenter:
         """Whether other operations stand inside, and are not part of this one."""
         if self.operation in self.leaves:
             return False
-        return any(number != self.operation for number in _markers(statement))
+        return any(number != self.operation for number in operations_in(statement))
 
     def structure(self, statement: Any) -> Any:
         """A loop or branch with its bodies timed."""
         if isinstance(statement, tirx.For):
-            body = sequence(self.statements(_flat(statement.body)))
+            body = sequence(self.statements(flat(statement.body)))
             return tirx.For(statement.loop_var, statement.min, statement.extent, statement.kind, body)
         if isinstance(statement, tirx.While):
-            return tirx.While(statement.condition, sequence(self.statements(_flat(statement.body))))
+            return tirx.While(statement.condition, sequence(self.statements(flat(statement.body))))
         if isinstance(statement, tirx.AttrStmt):
-            body = sequence(self.statements(_flat(statement.body)))
+            body = sequence(self.statements(flat(statement.body)))
             return tirx.AttrStmt(statement.node, statement.attr_key, statement.value, body)
         if isinstance(statement, tirx.IfThenElse):
-            roles = self.program.consumer_threads is not None and _parts_roles(statement)
+            roles = self.program.consumer_threads is not None and parts_roles(statement)
             return self.roles(statement) if roles else self.branch(statement)
         raise TypeError(f"operations inside {type(statement).__name__}")
 
     def branch(self, statement: Any) -> Any:
         """Both ways."""
-        then = sequence(self.statements(_flat(statement.then_case)))
+        then = sequence(self.statements(flat(statement.then_case)))
         if statement.else_case is None:
             return tirx.IfThenElse(statement.condition, then, None)
-        return tirx.IfThenElse(statement.condition, then, sequence(self.statements(_flat(statement.else_case))))
+        return tirx.IfThenElse(statement.condition, then, sequence(self.statements(flat(statement.else_case))))
 
     def roles(self, statement: Any) -> Any:
         """Producer and consumers, each of which writes what it measured."""
         before = {slot: list(uses) for slot, uses in self.uses.items()}
-        then = sequence([*self.statements(_flat(statement.then_case), once=True), *self.write()])
+        then = sequence([*self.statements(flat(statement.then_case), once=True), *self.write()])
         self.uses = before
-        otherwise = sequence([*self.statements(_flat(statement.else_case), once=True), *self.write()])
+        otherwise = sequence([*self.statements(flat(statement.else_case), once=True), *self.write()])
         self.written = True
         return tirx.IfThenElse(statement.condition, then, otherwise)
 
@@ -331,13 +329,6 @@ class _Instrumenter:
         return total
 
 
-def _flat(statement: Any) -> list[Any]:
-    """The statements of a sequence, sequences inside it opened."""
-    if isinstance(statement, tirx.SeqStmt):
-        return [inner for each in statement.seq for inner in _flat(each)]
-    return [statement]
-
-
 def _launches(statement: Any, kind: str) -> bool:
     if kind == "cpu":
         return isinstance(statement, tirx.For)
@@ -350,73 +341,3 @@ def _store(register: Any, value: Any) -> Any:
 
 def _value(register: Any) -> Any:
     return register[tirx.IntImm("int32", 0)]
-
-
-def _marker(statement: Any) -> int | None:
-    """The operation that a marker statement names."""
-    if isinstance(statement, tirx.Evaluate) and isinstance(statement.value, ir.Call):
-        call = statement.value
-        if _name(call).endswith("call_extern") and str(getattr(call.args[0], "value", "")) == OPERATION_MARKER:
-            return int(call.args[1])
-    return None
-
-
-def _markers(statement: Any) -> list[int]:
-    """The operations that markers inside a statement name, in order."""
-    found: list[int] = []
-
-    def look(each: Any) -> None:
-        number = _marker(each)
-        if number is not None:
-            found.append(number)
-
-    tvm_ffi.structural_walk(statement, (tirx.Evaluate, look))
-    return found
-
-
-def _name(call: Any) -> str:
-    return str(getattr(call.op, "name", ""))
-
-
-def _calls(statement: Any) -> list[str]:
-    """Names of all calls inside; of PTX the entry with its modifiers."""
-    found: list[str] = []
-
-    def look(call: Any) -> None:
-        name = _name(call)
-        if name.startswith("tirx.ptx."):
-            tokens = [str(each.value) for each in call.args if isinstance(getattr(each, "value", None), str)]
-            name = "_".join([name, *tokens]).replace(".", "_")
-        elif name.endswith(("call_llvm_intrin", "call_llvm_pure_intrin", "call_extern")):
-            name = f"{name}.{getattr(call.args[0], 'value', '')}"
-        found.append(name)
-
-    tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return found
-
-
-def _phase(statement: Any) -> str:
-    names = _calls(statement)
-    waits = any(word in name for name in names for word in _WAITS)
-    issues = any(word in name for name in names for word in _ISSUES if not any(each in name for each in _WAITS))
-    if waits == issues:  # neither, or a loop that does both
-        return "run"
-    return "wait" if waits else "issue"
-
-
-def _is_trivial(statement: Any) -> bool:
-    """Bookkeeping that is worth no clock read of its own: names, and constants put into registers."""
-    if isinstance(statement, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer)):
-        return True
-    if isinstance(statement, tirx.Evaluate):
-        return not isinstance(statement.value, ir.Call) or any("setmaxnreg" in name for name in _calls(statement))
-    if isinstance(statement, tirx.BufferStore):
-        return isinstance(statement.value, (tirx.IntImm, tirx.FloatImm)) and str(statement.buffer.scope()) == "local"
-    return False
-
-
-def _parts_roles(statement: Any) -> bool:
-    """Whether a branch parts producer and consumers: both ways hold operations."""
-    return (
-        statement.else_case is not None and bool(_markers(statement.then_case)) and bool(_markers(statement.else_case))
-    )

@@ -11,11 +11,9 @@ A read out of range gives zero, a write out of range does not happen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
-from tvm.script.tirx import ptx
 
 from tilelang_min.errors import LayoutError
 from tilelang_min.ir.expressions import index, loads, replace_loads, substitute
@@ -23,25 +21,24 @@ from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Copy, Expr, Fill, Statement
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.ir.replicated import wide
-from tilelang_min.ir.vectors import Access, Nest, contiguous, nest_of
+from tilelang_min.ir.vectors import Access, Nest, nest_of
 from tilelang_min.lower.atomics import atomic_update, in_pairs
 from tilelang_min.lower.context import Context, both, sequence
+from tilelang_min.lower.direct_copies import direct_copy
+from tilelang_min.lower.element_groups import (
+    Point,
+    in_memory,
+    in_range,
+    load_vector,
+    points_of,
+    ramp,
+    vector_base,
+    vector_bases,
+    zeros,
+)
 from tilelang_min.lower.quads import LANES, TILE_COLUMNS, Exchange, quads_of
 from tilelang_min.lower.reads import Reads
 from tilelang_min.program.dtypes import dtype_bytes
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """One element of a group: values of the nest's variables, and its register, which fragments in ``registers`` hold elsewhere."""
-
-    values: tuple[tuple[Any, Expr], ...]
-    register: int
-    registers: dict[str, int]
-
-    def of(self, fragment: str) -> int:
-        """Register of a fragment."""
-        return self.registers.get(fragment, self.register)
 
 
 def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None:
@@ -53,9 +50,7 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
     nest = nest_of(context.program, statement)
     layout = layouts.nests[id(statement)]
     owner = (
-        context.owner(layout.replicas)
-        if any(_in_memory(access) and access.writes for access in nest.accesses)
-        else None
+        context.owner(layout.replicas) if any(in_memory(access) and access.writes for access in nest.accesses) else None
     )
     alone = owner is not None and _updates_memory(context, nest, statement)
     maps = {name: registers for (number, name), registers in layouts.registers.items() if number == id(statement)}
@@ -66,7 +61,7 @@ def lower_nest(context: Context, layouts: Layouts, statement: Statement) -> None
         if alone:
             guard = both(owner, guard)
         with context.assuming(guard):
-            points = _points(context, nest, layout, group, maps)
+            points = points_of(context, nest, layout, group, maps)
             bases = {} if isinstance(statement, Copy) else _plan(context, nest, points, reads)
         groups.append((guard, points, bases))
     exchange = (
@@ -92,7 +87,7 @@ def _exchange(
 ) -> Exchange | None:
     """The exchange through which results of 16 bits leave, where quads can store 16 bytes a lane; None: they cannot."""
     quads = quads_of(layout)
-    outputs = [access for access in nest.accesses if access.writes and _in_memory(access)]
+    outputs = [access for access in nest.accesses if access.writes and in_memory(access)]
     if quads is None or maps or len(outputs) != 1 or any(guard is not None for guard in guards):
         return None
     (output,) = outputs
@@ -103,12 +98,12 @@ def _exchange(
         return None
     variables = [nest.variables[place] for place in wide(nest.extents)]
 
-    def points(place: tuple[int, int, int]) -> list[_Point]:
+    def points(place: tuple[int, int, int]) -> list[Point]:
         """As many as there are elements; where the first is says where all are."""
         used = [context.simplify(item) for item in quads.position(context.thread, place)]
         known = dict(zip((id(variable) for variable in variables), used, strict=True))
         values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
-        return [_Point(values, 0, {})] * TILE_COLUMNS
+        return [Point(values, 0, {})] * TILE_COLUMNS
 
     rows, columns = quads.held.tiles
     sets = {
@@ -117,27 +112,23 @@ def _exchange(
         for column in range(0, columns, LANES)
         for half in range(2)
     }
-    bases = {place: _vector_base(context, nest, output, found) for place, found in sets.items()}
+    bases = {place: vector_base(context, nest, output, found) for place, found in sets.items()}
     if any(base is None for base in bases.values()):
         return None
 
     def store(place: tuple[int, int, int], words: Any) -> None:
         value = tirx.reinterpret(f"{output.buffer.tvm_dtype}x{TILE_COLUMNS}", words)
         target = context.storage[output.buffer.name]
-        made = tirx.BufferStore(target, value, [_ramp(bases[place], TILE_COLUMNS)])
-        guard = _in_range(context, output, sets[place][0])
+        made = tirx.BufferStore(target, value, [ramp(bases[place], TILE_COLUMNS)])
+        guard = in_range(context, output, sets[place][0])
         context.emit(made if guard is None else tirx.IfThenElse(guard, made, None))
 
     return Exchange(context, quads.held, store)
 
 
-def _in_memory(access: Access) -> bool:
-    return access.buffer.scope in ("global", "shared")
-
-
 def _updates_memory(context: Context, nest: Nest, statement: Statement) -> bool:
     """Whether the nest reads a buffer that it writes: replicas of it would then read what the first has written already."""
-    written = {access.buffer.name for access in nest.accesses if access.writes and _in_memory(access)}
+    written = {access.buffer.name for access in nest.accesses if access.writes and in_memory(access)}
     if not any(access.buffer.name in written for access in nest.accesses if not access.writes):
         return False
     if any(access.buffer.scope == "fragment" for access in nest.accesses if access.writes):
@@ -149,37 +140,18 @@ def _updates_memory(context: Context, nest: Nest, statement: Statement) -> bool:
     return True
 
 
-def _points(
-    context: Context,
-    nest: Nest,
-    layout: FragmentLayout,
-    group: tuple[int, ...],
-    maps: dict[str, tuple[int, ...]],
-) -> list[_Point]:
-    """The elements of one group of registers."""
-    points = []
-    variables = [nest.variables[place] for place in wide(nest.extents)]
-    for register in group:
-        position = layout.position(context.thread, register)
-        used = [context.simplify(position[axis]) for axis in wide(layout.shape)]
-        known = dict(zip((id(variable) for variable in variables), used, strict=True))
-        values = tuple((variable, known.get(id(variable), 0)) for variable in nest.variables)
-        points.append(_Point(values, register, {name: registers[register] for name, registers in maps.items()}))
-    return points
-
-
-def _plan(context: Context, nest: Nest, points: list[_Point], reads: Reads) -> dict[int, list[Expr] | None]:
+def _plan(context: Context, nest: Nest, points: list[Point], reads: Reads) -> dict[int, list[Expr] | None]:
     """Tells ``reads`` what the group reads; the vectors of each access (None: element by element)."""
     width = len(points)
     bases: dict[int, list[Expr] | None] = {}
     for number in sorted(reads.candidates):
         access = nest.accesses[number]
-        found = bases[number] = _vector_bases(context, nest, access, points) if width > 1 else None
+        found = bases[number] = vector_bases(context, nest, access, points) if width > 1 else None
         if found is not None:
             size = width // len(found)
             for place, base in enumerate(found):
                 first = points[place * size]
-                reads.plan(number, first.register, base, _in_range(context, access, first), size)
+                reads.plan(number, first.register, base, in_range(context, access, first), size)
             continue
         for point in points:
             indices = tuple(substitute(index(item), point.values) for item in access.indices)
@@ -191,7 +163,7 @@ def _plan(context: Context, nest: Nest, points: list[_Point], reads: Reads) -> d
 def _group(
     context: Context,
     nest: Nest,
-    points: list[_Point],
+    points: list[Point],
     statement: Statement,
     owner: Any,
     reads: Reads,
@@ -203,7 +175,7 @@ def _group(
     What it writes to memory goes through ``exchange``, where there is one.
     """
     width = len(points)
-    if exchange is None and isinstance(statement, Copy) and _direct_copy(context, nest, points, statement, owner):
+    if exchange is None and isinstance(statement, Copy) and direct_copy(context, nest, points, statement, owner):
         return
     vectors: dict[int, list[Any]] = {}
     outputs: dict[int, tuple[Any, Expr, Any]] = {}
@@ -215,16 +187,16 @@ def _group(
         if number in reads.forwarded:
             continue
         if not access.writes:
-            found = bases[number] if number in bases else _vector_bases(context, nest, access, points)
+            found = bases[number] if number in bases else vector_bases(context, nest, access, points)
             if found is not None:
                 planned = reads if number in bases else None
                 vectors[number] = _read_vectors(context, access, points, number, found, planned)
             continue
-        base = _vector_base(context, nest, access, points) if exchange is None else 0
+        base = vector_base(context, nest, access, points) if exchange is None else 0
         if base is None:
             continue
         made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
-        guard = None if exchange is not None else both(owner, _in_range(context, access, points[0]))
+        guard = None if exchange is not None else both(owner, in_range(context, access, points[0]))
         outputs[number] = (made, base, guard)
     for place, point in enumerate(points):
         _element(context, nest, point, place, vectors, outputs, owner, reads)
@@ -248,12 +220,12 @@ def _group(
             ]
             store = sequence(pairs)
         else:
-            store = tirx.BufferStore(storage, _load(registers, 0, width), [_ramp(base, width)])
+            store = tirx.BufferStore(storage, load_vector(registers, 0, width), [ramp(base, width)])
         context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
 
 
 def _read_vectors(
-    context: Context, access: Access, points: list[_Point], number: int, bases: list[Expr], reads: Reads | None
+    context: Context, access: Access, points: list[Point], number: int, bases: list[Expr], reads: Reads | None
 ) -> list[Any]:
     """Loads the elements of a group as one or several vectors; where each then is.  ``reads`` knows vectors of other groups."""
     size = len(points) // len(bases)
@@ -266,9 +238,9 @@ def _read_vectors(
             held = reads.held[key]
         else:
             held = context.registers(f"{access.buffer.name}_in", dtype, size)
-            guard = _in_range(context, access, first)
-            load = tirx.BufferStore(held, _load(storage, base, size), [_ramp(0, size)])
-            zero = tirx.BufferStore(held, _zero(dtype, size), [_ramp(0, size)])
+            guard = in_range(context, access, first)
+            load = tirx.BufferStore(held, load_vector(storage, base, size), [ramp(0, size)])
+            zero = tirx.BufferStore(held, zeros(dtype, size), [ramp(0, size)])
             context.emit(load if guard is None else tirx.IfThenElse(guard, load, zero))
             if reads is not None and key is not None:
                 reads.held[key] = held
@@ -279,7 +251,7 @@ def _read_vectors(
 def _element(
     context: Context,
     nest: Nest,
-    point: _Point,
+    point: Point,
     position: int,
     vectors: dict[int, list[Any]],
     outputs: dict[int, tuple[Any, Expr, Any]],
@@ -312,7 +284,7 @@ def _element(
         number += 1
 
 
-def _read(context: Context, nest: Nest, load: Any, point: _Point, position: int, vector: Any) -> Any:
+def _read(context: Context, nest: Nest, load: Any, point: Point, position: int, vector: Any) -> Any:
     buffer = context.program.buffer_of(load.source)
     if vector is not None:
         return vector[position]
@@ -336,7 +308,7 @@ def _write(
     assign: Assign,
     indices: tuple[Expr, ...],
     value: Any,
-    point: _Point,
+    point: Point,
     position: int,
     output: tuple[Any, Expr, Any] | None,
     owner: Any,
@@ -352,116 +324,8 @@ def _write(
     store = tirx.BufferStore(context.storage[buffer.name], value, [element])
     if assign.atomic:
         store = atomic_update(context, buffer, element, [value], assign.atomic, assign.operation)
-    guard = both(owner if _in_memory(Access(buffer, indices, True)) else None, context.guard(buffer, indices))
+    guard = both(owner if in_memory(Access(buffer, indices, True)) else None, context.guard(buffer, indices))
     context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
-
-
-def _direct_copy(context: Context, nest: Nest, points: list[_Point], copy: Copy, owner: Any) -> bool:
-    """A copy that changes no type moves whole vectors without going through single elements."""
-    if len(nest.accesses) != 2:
-        return False  # an offset reads a tensor: element by element
-    source, target = nest.accesses
-    if source.buffer.dtype != target.buffer.dtype:
-        return False
-    width = len(points)
-    sides = []
-    for access in (source, target):
-        if access.buffer.scope == "fragment":
-            registers = [point.of(access.buffer.name) for point in points]
-            if registers != list(range(registers[0], registers[0] + width)):
-                return False
-            sides.append((index(registers[0]), None))
-            continue
-        base = _vector_base(context, nest, access, points)
-        if base is None:
-            return False
-        sides.append((index(base), _in_range(context, access, points[0])))
-    (source_base, source_guard), (target_base, target_guard) = sides
-    if _in_memory(target):
-        target_guard = both(owner, target_guard)
-    source_flat, target_flat = context.storage[source.buffer.name], context.storage[target.buffer.name]
-    size = width * dtype_bytes(source.buffer.dtype)
-    if copy.asynchronous and size in (4, 8, 16) and target_guard is None:
-        _cp_async(context, target_flat.ptr_to([target_base]), source_flat, source_base, source_guard, size)
-        return True
-    value = _load(source_flat, source_base, width)
-    if source_guard is not None:
-        # One store behind both cases: of a store in each, what the machine executes is up to its compiler, which merges
-        # some and not others.
-        staged = context.registers(f"{source.buffer.name}_in", source.buffer.tvm_dtype, width)
-        load = tirx.BufferStore(staged, value, [_ramp(0, width)])
-        zero = tirx.BufferStore(staged, _zero(source.buffer.tvm_dtype, width), [_ramp(0, width)])
-        context.emit(tirx.IfThenElse(source_guard, load, zero))
-        value = _load(staged, 0, width)
-    store = tirx.BufferStore(target_flat, value, [_ramp(target_base, width)])
-    context.emit(store if target_guard is None else tirx.IfThenElse(target_guard, store, None))
-    return True
-
-
-def _cp_async(context: Context, target: Any, source: Any, base: Any, guard: Any, size: int) -> None:
-    """cp.async; out of range it copies zero bytes and fills with zeros, from an address that is always valid."""
-    name = "cp.async.cg.shared::cta.global" if size == 16 else "cp.async.ca.shared::cta.global"
-    if guard is None:
-        context.emit(tirx.Evaluate(ptx[name](target, source.ptr_to([base]), size)))
-        return
-    address = tirx.Select(guard, base, tirx.IntImm("int32", 0))
-    count = tirx.Cast("uint32", tirx.Select(guard, tirx.IntImm("int32", size), tirx.IntImm("int32", 0)))
-    context.emit(tirx.Evaluate(ptx[name](target, source.ptr_to([address]), size, count)))
-
-
-def _vector_bases(context: Context, nest: Nest, access: Access, points: list[_Point]) -> list[Expr] | None:
-    """Element numbers at which the group's elements lie as aligned vectors: one, or several of two elements at least."""
-    size = len(points)
-    while size > 1:
-        found = []
-        for place in range(0, len(points), size):
-            base = _vector_base(context, nest, access, points[place : place + size])
-            if base is None:
-                break
-            found.append(base)
-        else:
-            return found
-        size //= 2
-    return None
-
-
-def _vector_base(context: Context, nest: Nest, access: Access, points: list[_Point]) -> Expr | None:
-    """Element number at which the group's elements lie as one aligned vector, or None."""
-    if len(points) == 1:
-        indices = tuple(substitute(index(item), points[0].values) for item in access.indices)
-        return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
-    if any(loads(item) for item in access.indices) or len(points) * dtype_bytes(access.buffer.dtype) > 16:
-        return None
-    inner = max(wide(nest.extents), default=-1)
-    last = nest.variables[inner]
-    outer = [(variable, value) for variable, value in points[0].values if not variable.same_as(last)]
-    shifted = Access(access.buffer, tuple(substitute(index(item), outer) for item in access.indices), access.writes)
-    start = points[0].values[inner][1]
-    if contiguous(shifted, last, start, len(points), context.analyzer) is not True:
-        return None
-    if not context.whole(access.buffer, len(points)):
-        return None
-    indices = tuple(substitute(index(item), points[0].values) for item in access.indices)
-    return context.element(access.buffer, indices, nest.stages.get(access.buffer.name))
-
-
-def _in_range(context: Context, access: Access, point: _Point) -> Any:
-    """Guard for a vector: it is in range as a whole, so its first element decides."""
-    indices = tuple(substitute(index(item), point.values) for item in access.indices)
-    return context.guard(access.buffer, indices)
-
-
-def _load(buffer: Any, base: Expr, width: int) -> Any:
-    return buffer[index(base)] if width == 1 else tirx.BufferLoad(buffer, [_ramp(base, width)])
-
-
-def _ramp(base: Expr, width: int) -> Any:
-    return index(base) if width == 1 else tirx.Ramp(index(base), 1, width)
-
-
-def _zero(dtype: str, width: int) -> Any:
-    zero = tirx.const(0, dtype)
-    return zero if width == 1 else tirx.Broadcast(zero, width)
 
 
 __all__ = ["lower_nest"]

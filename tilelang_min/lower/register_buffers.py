@@ -41,7 +41,7 @@ from tilelang_min.ir.nodes import AsyncWait, Barrier, Conditional, Gemm, Loop, R
 from tilelang_min.ir.plans import Layouts
 from tilelang_min.lower.context import Context, sequence
 from tilelang_min.lower.gemm_mma import MatrixProduct
-from tilelang_min.program import OPERATION_MARKER
+from tilelang_min.lower.marked import operation_of
 
 Block = Callable[[Context, Layouts, tuple[Any, ...]], None]
 """Lowers statements."""
@@ -160,7 +160,7 @@ class _Writer:
         flat: list[tuple[Any, Any]] = []  # markers and what they mark
         marker = None
         for item in whole:
-            if _is_marker(item):
+            if operation_of(item) is not None:
                 marker = item
             else:
                 flat.append((marker, item))
@@ -189,10 +189,3 @@ class _Writer:
 
 def _moved(value: Any, moved: list[tuple[Any, Any]]) -> Any:
     return None if value is None else substitute(index(value), moved)
-
-
-def _is_marker(statement: Any) -> bool:
-    if not isinstance(statement, tirx.Evaluate):
-        return False
-    arguments = getattr(statement.value, "args", None) or [None]
-    return getattr(arguments[0], "value", None) == OPERATION_MARKER

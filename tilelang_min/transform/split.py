@@ -77,17 +77,13 @@ def split_loops(program: TileProgram, target: Target, plan: HopperPlan, asked: b
     if iterations is None:
         return _refused(program, plan, loop.operation, "how often it runs depends on the block")
     count = _count(tiles, iterations, loop.stages, target, asked)
+    if count < 2 and asked is True:
+        return program
     if count < 2:
-        return (
-            program
-            if asked is True
-            else _refused(
-                program,
-                plan,
-                loop.operation,
-                f"{iterations} iterations are no {asked} shares of at least {loop.stages}",
-            )
-        )
+        reason = f"{iterations} iterations are no {asked} shares of at least {loop.stages}"
+        if asked > target.max_cluster:
+            reason = f"{target.name} runs {target.max_cluster} blocks together, not {asked}"
+        return _refused(program, plan, loop.operation, reason)
     return _split(program, target, plan, loop, found, count, iterations)
 
 
@@ -156,7 +152,7 @@ def _split(
         try:
             narrowed = _Narrowed(program, before, accumulator, layout.part(parts).shape, rank)
             tail, made = narrowed.block(behind), narrowed.made
-        except ValueError as error:
+        except _WholeNeeded as error:
             parts, why = 1, str(error)
     if parts < count:
         tail = (Conditional(loop.operation, rank < parts, tail),)
@@ -199,8 +195,12 @@ def _shared_bytes(program: TileProgram, plan: HopperPlan, scratch: Buffer) -> in
     return sum(tile.elements * dtype_bytes(tile.dtype) * stages.get(tile.name, 1) for tile in tiles)
 
 
+class _WholeNeeded(Exception):
+    """Why one part of the columns is not enough for a statement."""
+
+
 class _Narrowed:
-    """Statements behind the loop for one part of the columns; ValueError, with the reason, where they are not element by element.
+    """Statements behind the loop for one part of the columns; _WholeNeeded, with the reason, where they are not element by element.
 
     ``made``: by name of a fragment of the accumulator's shape, the one for its part.
     """
@@ -229,7 +229,7 @@ class _Narrowed:
         if buffer is not self.accumulator:
             for statement in walk(self.before):
                 if buffer in written(statement):
-                    raise ValueError(f"{buffer.name} is filled in front of the loop")
+                    raise _WholeNeeded(f"{buffer.name} is filled in front of the loop")
         return True
 
     def block(self, statements: _Statements) -> _Statements:
@@ -238,7 +238,7 @@ class _Narrowed:
         for statement in statements:
             if isinstance(statement, Conditional):
                 if loads(statement.condition):
-                    raise ValueError("a condition reads a tile")
+                    raise _WholeNeeded("a condition reads a tile")
                 then, otherwise = self.block(statement.then), self.block(statement.otherwise)
                 out.append(dataclasses.replace(statement, then=then, otherwise=otherwise))
             elif isinstance(statement, Copy):
@@ -249,7 +249,7 @@ class _Narrowed:
                 out.append(self.nest(statement))
             else:
                 label = self.program.operations[statement.operation].label
-                raise ValueError(f"{label} needs whole rows")
+                raise _WholeNeeded(f"{label} needs whole rows")
         return tuple(out)
 
     def copy(self, copy: Copy) -> Copy:
@@ -257,18 +257,18 @@ class _Narrowed:
         if not any(sides):
             if copy.target.buffer.scope == "shared":
                 return copy
-            raise ValueError(f"it writes {copy.target.buffer.name} from elsewhere")
+            raise _WholeNeeded(f"it writes {copy.target.buffer.name} from elsewhere")
         return dataclasses.replace(copy, source=self.region(copy.source), target=self.region(copy.target))
 
     def region(self, region: Region) -> Region:
         """The part's columns of a region that meets the accumulator."""
         if self.narrows(region.buffer):
             if region.extents != self.whole or any(as_int(offset) != 0 for offset in region.offsets):
-                raise ValueError(f"a part of {region.buffer.name} is used")
+                raise _WholeNeeded(f"a part of {region.buffer.name} is used")
             return Region(self.part(region.buffer), region.offsets, self.shape)
         wide = [axis for axis, extent in enumerate(region.extents) if extent != 1]
         if region.tile_extents != self.whole or region.buffer.scope != "global":
-            raise ValueError(f"{region.buffer.name} is not a tensor")
+            raise _WholeNeeded(f"{region.buffer.name} is not a tensor")
         offsets, extents = list(region.offsets), list(region.extents)
         offsets[wide[-1]] = offsets[wide[-1]] + self.first
         extents[wide[-1]] = self.shape[1]
@@ -276,7 +276,7 @@ class _Narrowed:
 
     def nest(self, nest: Parallel) -> Parallel:
         if tuple(nest.extents) != self.whole or nest.stages:
-            raise ValueError("a nest goes over something else")
+            raise _WholeNeeded("a nest goes over something else")
         row, column = nest.variables
         moved = [(column, column + self.first)]
 
@@ -288,7 +288,7 @@ class _Narrowed:
             for load in loads(expression):
                 buffer = self.program.buffer_of(load.source)
                 if buffer.scope in ("fragment", "local") and not (self.narrows(buffer) and own(load.indices)):
-                    raise ValueError(f"{buffer.name} is not used element by element")
+                    raise _WholeNeeded(f"{buffer.name} is not used element by element")
 
             def narrow(load: Any) -> Any:
                 buffer = self.program.buffer_of(load.source)
@@ -299,10 +299,10 @@ class _Narrowed:
         body: list[Assign] = []
         for assign in nest.body:
             if assign.atomic or assign.buffer.scope in ("shared", "local"):
-                raise ValueError(f"it writes {assign.buffer.name}")
+                raise _WholeNeeded(f"it writes {assign.buffer.name}")
             if self.narrows(assign.buffer):
                 if not own(assign.indices):
-                    raise ValueError(f"{assign.buffer.name} is not used element by element")
+                    raise _WholeNeeded(f"{assign.buffer.name} is not used element by element")
                 body.append(
                     dataclasses.replace(
                         assign, buffer=self.part(assign.buffer), indices=(row, column), value=value(assign.value)
@@ -310,7 +310,7 @@ class _Narrowed:
                 )
                 continue
             if assign.buffer.scope == "fragment":
-                raise ValueError(f"{assign.buffer.name} has another shape")
+                raise _WholeNeeded(f"{assign.buffer.name} has another shape")
             indices = tuple(value(item) for item in assign.indices)
             body.append(dataclasses.replace(assign, indices=indices, value=value(assign.value)))
         return dataclasses.replace(nest, extents=self.shape, body=tuple(body))

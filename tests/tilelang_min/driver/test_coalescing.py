@@ -11,7 +11,8 @@ import tilelang_min.language as T
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
 from tilelang_min.driver.coalescing import coalescing
-from tilelang_min.driver.suggestions import Suggestion, suggest_for
+from tilelang_min.driver.suggestion_records import Suggestion
+from tilelang_min.driver.suggestions import suggest_for
 from tilelang_min.targets import resolve
 
 

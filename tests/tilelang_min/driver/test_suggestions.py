@@ -17,7 +17,8 @@ import tilelang_min.language as T
 from tilelang_min.access import BankConflicts
 from tilelang_min.driver.analysis import analyse_program
 from tilelang_min.driver.build import thread_program
-from tilelang_min.driver.suggestions import Suggestion, Trial, suggest_for
+from tilelang_min.driver.suggestion_records import Suggestion, Trial
+from tilelang_min.driver.suggestions import suggest_for
 from tilelang_min.program import ThreadProgram
 from tilelang_min.simulate import AccessCount, recording
 from tilelang_min.targets import resolve

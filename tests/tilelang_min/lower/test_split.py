@@ -142,7 +142,7 @@ def test_how_many_blocks() -> None:
 
 
 def test_what_cannot_be_shared_out() -> None:
-    def note(clear: bool, other_work: bool, stages: int = 2) -> str:
+    def note(clear: bool, other_work: bool, stages: int = 2, blocks: int = 4) -> str:
         @T.prim_func
         def main(
             A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((64, 64), "float32")
@@ -164,13 +164,14 @@ def test_what_cannot_be_shared_out() -> None:
                             acc[i, j] *= 0.5
                 T.copy(acc, C)
 
-        plan, _ = lowered(main, split=4 if stages > 2 else True)
+        plan, _ = lowered(main, split=blocks if stages > 2 else True)
         assert plan.split is None
         return " ".join(plan.notes)
 
     assert "does not begin at zero" in note(False, False)
     assert "other work than products" in note(True, True)
     assert "8 iterations are no 4 shares of at least 3" in note(True, False, 3)
+    assert "cuda:sm_90a runs 8 blocks together, not 16" in note(True, False, 3, blocks=16)
 
 
 def test_a_missing_barrier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
