@@ -34,6 +34,14 @@ def test_products_on_the_same_accumulators_are_joined() -> None:
     )
 
 
+def test_a_macro_ends_with_its_line() -> None:
+    """What helper is defined behind a product is none of its operands."""
+    other = "#define g(p) ((unsigned int)(p))\n"
+    text = "f_wgmma_mma_async_1(a, b, g(x), 1);\nf_wgmma_mma_async_1(a, b, g(y), 1);"
+    assert join(MACRO + other, text) == (MACRO + other + join(MACRO, text)[0].removeprefix(MACRO), join(MACRO, text)[1])
+    assert join(MACRO + other, text)[0].count("#define g(") == 1
+
+
 def test_registers_held_back_are_joined() -> None:
     kernel = "\n".join(f"  __tl_keep_float32(c[{number}]);" for number in range(3)) + "\n  __tl_keep_uint32(d);"
     assert join("", kernel)[1] == (

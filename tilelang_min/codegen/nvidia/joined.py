@@ -24,7 +24,7 @@ _MOST_KEPT = 64
 
 _PRODUCT = re.compile(
     r'^#define (?P<name>\w*wgmma\w*mma_async\w*)\((?P<parameters>[^()]*)\) asm volatile\("(?P<body>[^"]*)" : '
-    r"(?P<outputs>[^:]*) : (?P<inputs>[^:]*)\)$",
+    r"(?P<outputs>[^:\n]*) : (?P<inputs>[^:\n]*)\)$",
     re.MULTILINE,
 )
 _CALL = re.compile(r"\s*(?P<name>\w+)\((?P<arguments>.*)\);\s*")
