@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from unpacked import data_of
 
 import tilelang_min
 from tileprof.analyse.sass_access import opcode
@@ -25,10 +26,9 @@ Sample = Callable[[str], Path]
 
 
 def outputs(directory: Path) -> str:
-    """All texts of a run directory, the store's as bytes."""
-    return "\n".join(
-        path.read_bytes().decode(errors="replace") for path in sorted(directory.rglob("*")) if path.is_file()
-    )
+    """All texts of a run directory, the store's as bytes, and what is packed in its page."""
+    files = [path.read_bytes().decode(errors="replace") for path in sorted(directory.rglob("*")) if path.is_file()]
+    return "\n".join([*files, str(data_of((directory / "index.html").read_text(encoding="utf-8")))])
 
 
 def test_import_makes_a_run_directory(ncu_sample: Sample, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
