@@ -19,7 +19,7 @@ from tileprof.collect.pc_samples import Sample
 from tileprof.collect.profile import ForeignProfile
 from tileprof.collect.rocprofv3 import TOOL, Listed, Sampling, Selection
 from tileprof.collect.rocprofv3_log import trouble_in
-from tileprof.errors import MeasurementInvalid, ProfilerUnavailable
+from tileprof.errors import MeasurementInvalid, ProfilerUnavailable, TileprofError
 from tileprof.execute.child import run_command
 from tileprof.launcher.jobs import SEQUENCE_FAILED
 from tileprof.metrics.amd_blocks import CYCLES
@@ -73,6 +73,8 @@ class Rocprofv3:
         plan, lacking = known_counters(self.plan.passes.passes, self.arch, listing(self.tool))
         if lacking:
             self.notes.append(f"counters that this GPU does not have: {', '.join(lacking)}")
+        if not any(set(one) - {CYCLES} for one in plan.passes) and lacking:
+            raise TileprofError(f"{TOOL} lists none of the planned counters for this GPU", remedy=f"see {TOOL} -L")
         shutil.rmtree(self.raw, ignore_errors=True)
         self.raw.mkdir(parents=True)
         child, extra = self.child(launches), self._extra(plan)

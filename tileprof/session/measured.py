@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -62,11 +63,12 @@ def profiled(kernel: tilelang.Kernel, args: Sequence[Any], profiler: str) -> Run
             remedy="compile it with numbers in place of T.dynamic, or use profiler='cycles' or 'timer'",
         )
     with tempfile.TemporaryDirectory(prefix="tileprof-profile-") as name:
-        folder = Path(name)
+        folder, progress = Path(name), _Quiet()
         prepared = prepare(
-            RunOptions(_written(kernel, args, folder, profiler), output=folder / "run", executor="inline")
+            RunOptions(_written(kernel, args, folder, profiler), output=folder / "run", executor="inline"),
+            say=progress.say,
         )
-        run_prepared(prepared, _Quiet())
+        run_prepared(prepared, progress)
         run = read_run(prepared.directory / "run.sqlite")
     case = run.cases[0]
     if case.status not in ("ok", "incorrect"):
@@ -114,10 +116,13 @@ def _host(value: Any) -> Any:
 
 
 class _Quiet:
-    """Progress that a script does not see."""
+    """Progress that a script does not see, but for what it has to wait for."""
 
     def begin(self, total: int, kept: int) -> None: ...
     def stage(self, case_id: str, stage: str) -> None: ...
-    def say(self, text: str) -> None: ...
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr)
+
     def finished(self, result: CaseResult) -> None: ...
     def end(self) -> None: ...

@@ -347,6 +347,18 @@ def test_counters_that_the_gpu_does_not_list_are_not_asked_for() -> None:
     assert kept.passes in ((), (("GRBM_GUI_ACTIVE",),)), "a pass of nothing but cycles is no pass"
 
 
+def test_where_the_gpu_lists_none_of_the_counters_the_rest_is_measured(
+    profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = Listed(0, "gfx942", {"GRBM_GUI_ACTIVE": "", "SQ_NEW": ""}, ())
+    monkeypatch.setattr(rocprofv3_run, "listing", lambda tool: (gpu,))
+    builder = profile()
+    assert builder.notes[0].startswith("no counters: rocprofv3 lists none of the planned counters for this GPU")
+    assert "counters that this GPU does not have: SQ_WAVES" in builder.notes
+    assert (builder.failed, list(measured(builder))) == (False, ["time.profiled_ns"])
+    assert len(commands(tmp_path)) == 1, "the trace"
+
+
 def test_the_sampling_interval_follows_the_time_of_the_kernel() -> None:
     stochastic = Sampling("stochastic", "cycles", 256, 1 << 31, True)
     trap = Sampling("host_trap", "time", 1, 1 << 40)

@@ -179,6 +179,17 @@ def test_a_child_process_measures_copies_of_the_tensors(tmp_path: Path) -> None:
     assert np.array_equal(saved("B", "float16", (128, 128)), b)
 
 
+def test_what_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def waiting(options: Any, *, say: Any) -> None:
+        say("another run measures on this GPU (process 7): waiting for it")
+        raise ProfilerUnavailable("ncu is gone")
+
+    monkeypatch.setattr(measured, "prepare", waiting)
+    with pytest.raises(ProfilerUnavailable, match="gone"):
+        measured.profiled(product.for_target("cpu")(128, 128, 128), tensors(), "ncu")
+    assert capsys.readouterr().err == "another run measures on this GPU (process 7): waiting for it\n"
+
+
 def test_large_tensors_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "MOST_SAVED", 1000)
     path = measured._written(product.for_target("cpu")(128, 128, 128), tensors(), tmp_path, "timer")
