@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -90,13 +91,13 @@ def _written(kernel: tilelang.Kernel, args: Sequence[Any], folder: Path, profile
         "" if fits else ", on random tensors of the same shapes"
     )
     entry = {
-        "name": kernel.name,
+        "name": _named(kernel),
         "bundle": "kernel.tlk",
         "inputs": {name: "inputs.py:saved" if fits else "normal" for name in arrays},
     }
     workload = {
         "version": 1,
-        "name": kernel.name,
+        "name": _named(kernel),
         "description": description,
         "targets": {"here": {"target": kernel.target.name, "profiler": profiler}},
         "kernels": [entry],
@@ -104,6 +105,12 @@ def _written(kernel: tilelang.Kernel, args: Sequence[Any], folder: Path, profile
     path = folder / "workload.yaml"
     path.write_text(yaml.safe_dump(workload, sort_keys=False))
     return path
+
+
+def _named(kernel: tilelang.Kernel) -> str:
+    """The kernel's name as a workload may have it: in ASCII, beginning with a letter."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel.name)[:80]
+    return f"kernel{name}" if name.startswith("_") else name
 
 
 def _host(value: Any) -> Any:

@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import tilelang_min.language as T
 from tileprof.errors import ProfilerUnavailable, UsageError
 from tileprof.session import measured
 from tileprof.session.report import Report
+from tileprof.workload import load_workload
 
 
 @tilelang.jit
@@ -177,6 +179,16 @@ def test_a_child_process_measures_copies_of_the_tensors(tmp_path: Path) -> None:
     assert "inputs.py:saved" in path.read_text()
     saved = runpy.run_path(str(tmp_path / "inputs.py"))["saved"]
     assert np.array_equal(saved("B", "float16", (128, 128)), b)
+
+
+@pytest.mark.parametrize(("name", "written"), [("_main", "kernel_main"), ("k" * 300, "k" * 80), ("größe", "gr__e")])
+def test_any_name_of_a_kernel_makes_a_workload(tmp_path: Path, name: str, written: str) -> None:
+    kernel = product.for_target("cpu")(128, 128, 128)
+    stand_in: Any = SimpleNamespace(
+        name=name, parameters=kernel.parameters, target=kernel.target, save=lambda path: kernel.save(path)
+    )
+    workload = load_workload(measured._written(stand_in, tensors(), tmp_path, "timer"))
+    assert (workload.name, workload.kernels[0].name) == (written, written)
 
 
 def test_what_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
