@@ -31,6 +31,9 @@ UNIT_BYTES = 16
 TILE_ALIGNMENT = 128
 """Alignment of every shared tile in bytes: a whole row of banks, so that bank numbers start at zero in each tile."""
 
+ARENA_ALIGNMENT = 1024
+"""Alignment in bytes of tiles in which swizzles repeat after eight rows of 128 bytes, and of the memory that such tiles lie in."""
+
 TMA_SHIFTS = {128: 0, 64: 1, 32: 2}
 """Widths of the tensor memory accelerator's swizzles in bytes, the widest first, and the ``shift`` of each."""
 
@@ -100,7 +103,7 @@ class SharedLayout:
     @property
     def alignment(self) -> int:
         """Bytes on which a stage must lie, so that the swizzle depends on the address alone."""
-        return 1024 if (self.mask and self.panel < self.columns) or self._tma else TILE_ALIGNMENT
+        return ARENA_ALIGNMENT if (self.mask and self.panel < self.columns) or self._tma else TILE_ALIGNMENT
 
     @property
     def _tma(self) -> bool:

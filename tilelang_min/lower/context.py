@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,7 +15,7 @@ from tvm.sym import Analyzer
 from tilelang_min.ir.expressions import as_int, bind_blocks, bind_range, index, loads, replace_loads, simplify
 from tilelang_min.ir.layout import FragmentLayout
 from tilelang_min.ir.nodes import Assign, Buffer, Expr, Fill, Loop, Region, TileProgram, walk
-from tilelang_min.ir.shared_layout import TILE_ALIGNMENT, SharedLayout, placed
+from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.ir.sizes import shape_of, text_of
 from tilelang_min.ir.vectors import flat, row_major
 from tilelang_min.program import OPERATION_MARKER, Parameter, SharedBuffer
@@ -247,61 +246,6 @@ class Context:
         """Where the elements of a shared tile lie."""
         known = self.shared_layouts.get(buffer.name)
         return known or SharedLayout.plain(buffer.shape, dtype_bytes(buffer.dtype))
-
-    def allocate_shared(self) -> None:
-        """Storage of all shared tiles: static, or one dynamic arena where they exceed the static limit.
-
-        Where bulk copies may fill them, tiles that need the arena's alignment lie in it too.
-        """
-        tiles = [buffer for buffer in self.program.buffers if buffer.scope == "shared"]
-        layouts = [self.layout_of(buffer) for buffer in tiles]
-        stages_of = [self.program.stages.get(buffer.name, 1) for buffer in tiles]
-        offsets, end = placed(zip(layouts, stages_of, strict=True))
-        for buffer, layout, stages, offset in zip(tiles, layouts, stages_of, offsets, strict=True):
-            place = SharedBuffer(buffer.name, buffer.dtype, buffer.shape, stages, offset, layout.bytes(stages))
-            if not layout.is_plain or (stages > 1 and layout.pitch != layout.elements):
-                place = replace(
-                    place,
-                    layout=layout.describe(),
-                    panel=layout.panel,
-                    row_stride=layout.row_stride,
-                    pitch=layout.pitch,
-                    shift=layout.shift,
-                    mask=layout.mask,
-                )
-            self.shared.append(place)
-        aligned = "tma" in self.target.features and any(layout.alignment > TILE_ALIGNMENT for layout in layouts)
-        dynamic = self.target.kind == "cuda" and (end > self.target.shared.static_limit or aligned)
-        arena = None
-        if dynamic:
-            self.shared_bytes_dynamic = end
-            arena = tirx.decl_buffer(
-                (end,), "uint8", self.fresh("shared_memory"), scope="shared.dyn", data_alignment=1024
-            )
-            self.allocations.append(tirx.AllocBuffer(arena))
-        for buffer, place, layout in zip(tiles, self.shared, layouts, strict=True):
-            elements = place.bytes // layout.itemsize
-            if arena is None:
-                flat = tirx.decl_buffer(
-                    (elements,),
-                    buffer.tvm_dtype,
-                    self.fresh(buffer.name),
-                    scope="shared",
-                    data_alignment=TILE_ALIGNMENT,
-                )
-                self.allocations.append(tirx.AllocBuffer(flat))
-            else:
-                pointer_type = ir.PointerType(ir.PrimType(buffer.tvm_dtype), "shared.dyn")
-                pointer = tirx.call_intrin(pointer_type, "tirx.handle_add_byte_offset", arena.data, place.offset)
-                flat = tirx.decl_buffer(
-                    (elements,),
-                    buffer.tvm_dtype,
-                    self.fresh(buffer.name),
-                    scope="shared.dyn",
-                    data_alignment=TILE_ALIGNMENT,
-                )
-                self.allocations.append(tirx.DeclBuffer(flat, data=pointer))
-            self.storage[buffer.name] = flat
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...], stage: Expr = None) -> Expr:
         """Element number of ``indices`` in the flat storage of ``buffer``, at ``stage`` (raw, taken modulo the stages)."""

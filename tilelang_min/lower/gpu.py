@@ -41,6 +41,7 @@ from tilelang_min.lower.raster import in_panels, tile_of, truncated
 from tilelang_min.lower.reduce import lower_reduce
 from tilelang_min.lower.register_buffers import lower_ahead
 from tilelang_min.lower.rings import consume
+from tilelang_min.lower.shared_storage import allocate_shared
 from tilelang_min.lower.tma import TensorMaps
 from tilelang_min.lower.tma_store import finish_stores, store_fragment
 from tilelang_min.lower.versions import versions
@@ -57,7 +58,7 @@ def lower_gpu(program: TileProgram, target: Target, layouts: Layouts) -> ThreadP
     """The thread program of ``program``; pipelines and barriers must be in place."""
     context = Context(program, target, layouts.shared)
     pointers, declarations = context.parameters()
-    context.allocate_shared()
+    allocate_shared(context)
     for buffer in program.buffers:
         if buffer.scope == "fragment":
             layout = layouts.fragments[buffer.name]

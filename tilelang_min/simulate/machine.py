@@ -15,8 +15,8 @@ from tilelang_min.errors import SimulationError
 from tilelang_min.program import ThreadProgram
 from tilelang_min.program.dtypes import numpy_dtype
 from tilelang_min.simulate import atomics, matrix, sites, transfers
+from tilelang_min.simulate.lane_messages import LaneMessages
 from tilelang_min.simulate.layout import Layout, Place
-from tilelang_min.simulate.messages import Messages
 from tilelang_min.simulate.races import RaceDetector
 from tilelang_min.simulate.repeating import Repeat, Schedule, scheduled
 from tilelang_min.simulate.sites import PATTERN_BYTES, Site, SiteCounts
@@ -42,7 +42,7 @@ class SplitBlocksError(Exception):
     """Blocks that run together took different ways at a cp.async group; they must be run one by one."""
 
 
-class Machine(Messages):
+class Machine(LaneMessages):
     """Runs the chosen blocks of a translated program.
 
     ``arrays`` are the parameters, flat and contiguous, by name; those the kernel writes are changed in place.  With
@@ -380,37 +380,3 @@ class Machine(Messages):
         if len(self.blocks) > 1:
             raise SplitBlocksError
         raise self.error("cp.async groups are committed or awaited in divergent control flow", operation)
-
-    # ---- errors -------------------------------------------------------------------------------------------------------
-
-    def thread(self, lane: int) -> str:
-        """A lane as shown in messages."""
-        return f"thread {lane % self.threads} of block {self.blocks[lane // self.threads]}"
-
-    def out_of_range(self, site: Site, index: Any, lanes: Any = None) -> None:
-        """Raises the error for the first lane whose elements do not all lie in the buffer."""
-        buffer, width = site.place.buffer, max(1, site.width_bytes // site.place.itemsize)
-        bad = np.flatnonzero((index < 0) | (index > buffer.elements - width))
-        if not len(bad):
-            bad = np.zeros(1, np.int64)
-        lane = int(bad[0] if lanes is None else lanes[bad[0]])
-        first = int(index[bad[0]])
-        what = f"element {first}" if width == 1 else f"elements {first} to {first + width - 1}"
-        raise self.error(
-            f"{site.place.space} {site.kind} out of range: {self.label(site.operation)} accesses {what} of "
-            f"{buffer.name}, which has {buffer.elements}, in {self.thread(lane)}",
-            site.operation,
-            "the access needs a bounds check, or its index is wrong",
-        )
-
-    def misaligned(self, site: Site, at: Any, lanes: Any = None, unit: int | None = None) -> None:
-        """Raises an error if a vector access does not start at a multiple of its width."""
-        width = site.lanes if unit is None else unit
-        bad = np.flatnonzero(np.asarray(at) % width)
-        if len(bad):
-            lane = int(bad[0] if lanes is None else lanes[bad[0]])
-            raise self.error(
-                f"misaligned {site.place.space} {site.kind}: {self.label(site.operation)} moves {width} elements of "
-                f"{site.place.buffer.name} at once from an address that is no multiple of them, in {self.thread(lane)}",
-                site.operation,
-            )

@@ -30,19 +30,15 @@ from tilelang_min.analysis.regions import written
 from tilelang_min.errors import LanguageError
 from tilelang_min.ir.expressions import as_int, loads, uses
 from tilelang_min.ir.nodes import Buffer, Conditional, Copy, Gemm, Loop, Region, Statement, TileProgram, walk
-from tilelang_min.ir.plans import GemmPlan, HopperPlan
+from tilelang_min.ir.plans import HopperPlan
 from tilelang_min.ir.shared_layout import SharedLayout
-from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.program.tensor_maps import MOST_BOX_EXTENT, MOST_DIMENSIONS, UNIT_BYTES
 from tilelang_min.targets import Target, occupancy
 from tilelang_min.targets.wgmma import (
     GROUP_THREADS,
-    OPERAND_BYTES,
-    ROWS,
-    WarpgroupProduct,
-    warpgroup_products,
 )
+from tilelang_min.transform.hopper_products import is_whole, least_registers, plan_products
 from tilelang_min.transform.pipeline import can_run_ahead
 
 _OTHER_REGISTERS = 40
@@ -94,7 +90,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
         return plan
     if not options.wgmma:
         return plan
-    _products(program, target, plan)
+    plan_products(program, target, plan)
     if plan.gemms and options.tma and options.warp_specialize:
         loops = list(_rings(program, program.body, plan, target))
         plan.overlap, plan.masks = options.overlap, options.masks
@@ -203,109 +199,6 @@ def _depends(program: TileProgram, loops: list[Loop], variable: Any) -> bool:
     return False
 
 
-# -- products ------------------------------------------------------------------------------------------------------
-
-
-def _products(program: TileProgram, target: Target, plan: HopperPlan) -> None:
-    """Plans of all products that fit, and the layouts of their tiles; products that share an accumulator agree."""
-    gemms = [statement for statement in walk(program.body) if isinstance(statement, Gemm)]
-    refused: dict[str, str] = {}
-    found: dict[int, GemmPlan] = {}
-    accumulators: dict[str, WarpgroupLayout] = {}
-    for gemm in gemms:
-        made = _pinned(program, gemm) or _product(gemm, program.threads, target)
-        name = gemm.c.buffer.name
-        if isinstance(made, GemmPlan) and isinstance(made.layout, WarpgroupLayout):
-            known = accumulators.setdefault(name, made.layout)
-            if known == made.layout:
-                found[gemm.operation] = made
-                continue
-            made = "another product into the same fragment needs another layout"
-        refused[name] = str(made)
-        plan.notes.append(f"{program.operations[gemm.operation].label}: no wgmma: {made}")
-    for gemm in gemms:
-        if gemm.operation in found and gemm.c.buffer.name not in refused:
-            plan.gemms[gemm.operation] = found[gemm.operation]
-            for region in (item for item in (gemm.a, gemm.b) if item.buffer.scope == "shared"):
-                plan.shared[region.buffer.name] = _panels(region.buffer)
-
-
-def _pinned(program: TileProgram, gemm: Gemm) -> str | None:
-    """Why the author's layouts forbid wgmma; None: they do not."""
-    names = [region.buffer.name for region in (gemm.a, gemm.b) if region.buffer.name in program.pinned]
-    return f"T.annotate_layout pins {names[0]}" if names else None
-
-
-def _product(gemm: Gemm, threads: int, target: Target) -> GemmPlan | str:
-    """A plan with wgmma, or why there is none."""
-    types = (gemm.a.buffer.dtype, gemm.b.buffer.dtype, gemm.c.buffer.dtype)
-    product = next(
-        (each for each in warpgroup_products(target.features) if (each.a_dtype, each.b_dtype, each.c_dtype) == types),
-        None,
-    )
-    if product is None:
-        return f"it does not multiply {types[0]} by {types[1]} into {types[2]}"
-    if threads % GROUP_THREADS:
-        return f"{threads} threads are no whole warp groups of {GROUP_THREADS}"
-    if gemm.k % product.k:
-        return f"K = {gemm.k} of a tile is not a multiple of {product.k}"
-    for region, along_k in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)):
-        if not is_whole(region) or len(region.buffer.shape) != 2:
-            return f"{region.buffer.name} is not a whole tile"
-        if region.buffer.scope != "shared":
-            if region is gemm.b or gemm.transpose_a or not product.transposes:
-                return f"{region.buffer.name} lies in registers"
-            continue
-        if not along_k and not product.transposes:
-            return f"rows of {region.buffer.name} do not run along K, which {types[0]} needs"
-        if region.buffer.shape[-1] * dtype_bytes(region.buffer.dtype) % OPERAND_BYTES:
-            return f"a row of {region.buffer.name} is no whole number of {OPERAND_BYTES} bytes"
-    if not is_whole(gemm.c):
-        return f"it computes a part of {gemm.c.buffer.name}"
-    layout = _accumulator(gemm, threads // GROUP_THREADS, product)
-    if layout is None:
-        return f"{gemm.m}x{gemm.n} does not divide into {threads // GROUP_THREADS} warp groups of {ROWS} rows"
-    plan = GemmPlan("wgmma", layout, product)
-    need, have = _least_registers(gemm, plan), registers_available(target, threads)
-    if need > have:
-        return f"an instruction of {layout.columns} columns needs {need} registers of each of {threads} threads, {have} are there"
-    return plan
-
-
-def _least_registers(gemm: Gemm, plan: GemmPlan) -> int:
-    """What the assembler asks for: the accumulators of one instruction, and its other operands."""
-    assert isinstance(plan.layout, WarpgroupLayout)
-    product: WarpgroupProduct = plan.instruction
-    return product.least_registers(plan.layout.columns, a_in_registers=gemm.a.buffer.scope != "shared")
-
-
-def _accumulator(gemm: Gemm, groups: int, product: WarpgroupProduct) -> WarpgroupLayout | None:
-    """Warp groups over the product: one above the other where that goes, so that each instruction is as wide as can be."""
-    panel = _panels(gemm.b.buffer).panel
-    counts = [count for count in range(1, groups + 1) if groups % count == 0]
-    for columns_of_groups in counts if gemm.policy != "columns" else reversed(counts):
-        rows_of_groups = groups // columns_of_groups
-        if gemm.m % (rows_of_groups * ROWS) or gemm.n % columns_of_groups:
-            continue
-        width = gemm.n // columns_of_groups
-        fitting = (each for each in product.columns() if width % each == 0 and (gemm.transpose_b or each % panel == 0))
-        columns = next(fitting, None)
-        if columns is not None:
-            tiles = (gemm.m // (rows_of_groups * ROWS), width // columns)
-            return WarpgroupLayout((gemm.m, gemm.n), (rows_of_groups, columns_of_groups), tiles, columns)
-    return None
-
-
-def _panels(tile: Buffer) -> SharedLayout:
-    """Where the elements of an operand lie."""
-    return SharedLayout.widest_panels(tile.shape, dtype_bytes(tile.dtype))
-
-
-def is_whole(region: Region) -> bool:
-    """Whether a region is its whole buffer."""
-    return region.extents == region.buffer.shape and all(as_int(offset) == 0 for offset in region.offsets)
-
-
 # -- rings ---------------------------------------------------------------------------------------------------------
 
 
@@ -343,7 +236,7 @@ def _no_room(program: TileProgram, plan: HopperPlan, target: Target) -> str | No
     # What consumers are given later does not count: ptxas wants the registers at the start.
     have = registers_available(target, threads)
     gemms = [item for item in walk(program.body) if isinstance(item, Gemm) and item.operation in plan.gemms]
-    need = max((_least_registers(gemm, plan.gemms[gemm.operation]) for gemm in gemms), default=0)
+    need = max((least_registers(gemm, plan.gemms[gemm.operation]) for gemm in gemms), default=0)
     if need > have:
         return f"products need {need} registers of each of {program.threads} threads, beside it they have {have}"
     return None

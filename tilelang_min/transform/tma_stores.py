@@ -22,7 +22,8 @@ from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
 from tilelang_min.targets.wgmma import ROWS
-from tilelang_min.transform.hopper import is_whole, no_map
+from tilelang_min.transform.hopper import no_map
+from tilelang_min.transform.hopper_products import is_whole
 
 _MOST_COPIES = 2
 _WIDTHS = tuple(TMA_SHIFTS)
