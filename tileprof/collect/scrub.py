@@ -42,11 +42,3 @@ def kernel_name(text: str) -> str:
     if len(name) >= 2 and name[0] == name[-1] == '"':
         name = name[1:-1].replace('""', '"')
     return path(_SUFFIX.sub("", name)) or "(no name)"
-
-
-_CAST = re.compile(r"\((?:unsigned |signed )?(?:bool|char|short|int|long|long long|size_t)\)(?=-?\d)")
-
-
-def join_name(text: str) -> str:
-    """A name for comparing kernels between tools: ``conf_kernel<(int)1>`` and ``conf_kernel<1>`` are one, spaces do not count."""
-    return re.sub(r"\s+", "", _CAST.sub("", kernel_name(text)))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tileprof.errors import ProfilerUnavailable
-from tileprof.store.records import Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,6 @@ class Availability:
         """Raise :class:`ProfilerUnavailable` unless usable: for a tool that was asked for by name."""
         if not self.usable:
             raise ProfilerUnavailable(f"{self.tool}: {self.why}", remedy=self.remedy or None)
-
-    def as_unavailable(self, what: str, target: str) -> Unavailable:
-        """The record that reports list: what could not be measured on a target."""
-        return Unavailable(what, target, f"{self.tool}: {self.why}", self.remedy)
 
 
 _VERSION_SECONDS = 60.0

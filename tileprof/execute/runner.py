@@ -76,14 +76,12 @@ class Prepared:
 
 
 def parse_executor(text: str) -> Executor:
-    """``inline``, ``local:N``; raises UsageError for what is not there yet or makes no sense."""
+    """``inline``, ``local:N``; raises UsageError for anything else."""
     kind, _, detail = text.partition(":")
     if kind == "inline" and not detail:
         return Executor(compilers=1, overlapping=False)
     if kind == "local" and detail.isdigit() and 1 <= int(detail) <= 256:
         return Executor(compilers=int(detail))
-    if kind == "dask":
-        raise UsageError("--executor dask is not there yet", remedy="use inline or local:N")
     raise UsageError(
         f"--executor takes inline, local:N with N from 1 to 256, not {text!r}", remedy="for example local:2"
     )

@@ -6,11 +6,10 @@ Numbers that JSON does not have (NaN, infinities) become None on the way out, an
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from tileprof.store.records import Ceiling, Check, Interleaved, Provenance, Run, Timing
+from tileprof.store.records import Ceiling, Check, Interleaved, Provenance, Timing
 
 
 def now() -> str:
@@ -27,12 +26,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
-
-
-def run_to_json(run: Run) -> dict[str, Any]:
-    """The run as JSON values."""
-    record: dict[str, Any] = finite(asdict(run))
-    return record
 
 
 def number(value: float | None) -> float:

@@ -64,7 +64,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             ["run", "w.yaml", "--profiler", "rocprofv3"],
             "--profiler rocprofv3 measures the AMD GPU, and the targets are",
         ),
-        (["run", "w.yaml", "--executor", "dask:tcp://x:1"], "--executor dask is not there yet"),
+        (["run", "w.yaml", "--executor", "dask:tcp://x:1"], "--executor takes inline, local:N"),
         (["run", "w.yaml", "--executor", "local:0"], "--executor takes inline, local:N"),
         (["run", "w.yaml", "--against", "x"], "--against: there is no x"),
         (["run", "w.yaml", "--resume", "--force"], "--resume and --force exclude each other"),

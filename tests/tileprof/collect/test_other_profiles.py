@@ -258,7 +258,3 @@ def test_home_directories_are_nobodys(text: str, clean: str) -> None:
 )
 def test_names_without_decoration(text: str, clean: str) -> None:
     assert scrub.kernel_name(text) == clean
-
-
-def test_spellings_of_one_kernel_are_joined() -> None:
-    assert scrub.join_name("void k<(int)8, (bool)1>(float *)") == scrub.join_name("void k<8,1>(float*)")
