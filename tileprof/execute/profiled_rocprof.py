@@ -51,9 +51,9 @@ def profile_with_rocprof(
     job, asked, log = (stem.with_suffix(ending) for ending in (".rocprof.json", ".txt", ".log"))
     table = directory.raw / f"{builder.case.hash}.rocprof.csv"
     launches = {**request, "launches": WARM_LAUNCHES + COUNTED_LAUNCHES, "name": builder.case.id}
-    job.write_text(json.dumps(launches), encoding="utf-8")
-    asked.write_text(rocprof.input_text(passes, kernel=symbol), encoding="utf-8")
     with measuring(builder, rocprof.TOOL, "counters", limit_s):
+        job.write_text(json.dumps(launches), encoding="utf-8")
+        asked.write_text(rocprof.input_text(passes, kernel=symbol), encoding="utf-8")
         line = rocprof.command(tool, [sys.executable, "-m", "tileprof.launcher", str(job)], asked, table)
         log.unlink(missing_ok=True)
         status = run_command(line, limit_s * max(1, len(passes.passes)), log, stop)

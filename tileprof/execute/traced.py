@@ -64,7 +64,11 @@ def trace_kernel(
     """Trace launches of one of our kernels; its median time on the device joins the case."""
     job = directory.temporary / f"{builder.case.hash}.nsys.json"
     named = {**request, "launches": WARM_LAUNCHES + LAUNCHES, "name": builder.case.id}
-    job.write_text(json.dumps(named), encoding="utf-8")
+    try:
+        job.write_text(json.dumps(named), encoding="utf-8")
+    except OSError as error:
+        builder.note(f"no trace: {error}")
+        return
     profile = trace(builder, [sys.executable, "-m", "tileprof.launcher", str(job)], directory, limit_s, stop)
     if profile is None:
         return

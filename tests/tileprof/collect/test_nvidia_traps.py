@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from test_nvidia_profiles import with_rows
 
 from tileprof.collect import anything, ncu, nsys
 from tileprof.collect.ncu_file import load, read
@@ -98,26 +97,16 @@ def test_graphs_are_traced_by_node_and_children_from_their_start() -> None:
     assert line[line.index("--trace-fork-before-exec") + 1] == "true"
 
 
-def changed(source: Path, target: Path, *statements: str) -> Path:
-    shutil.copy(source, target)
-    connection = sqlite3.connect(target)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-    return target
-
-
 def test_texts_of_ranges_stand_in_either_column(export: Path, tmp_path: Path) -> None:
     (plain,) = anything.read(export)
     move = "UPDATE NVTX_EVENTS SET text = (SELECT value FROM StringIds WHERE id = textId), textId = NULL WHERE text IS NULL"
-    (moved,) = anything.read(changed(export, tmp_path / "text.sqlite", move))
+    (moved,) = anything.read(with_rows(export, tmp_path / "text.sqlite", move))
     assert [one.ranges for one in moved.launches] == [one.ranges for one in plain.launches]
     assert any(one.ranges for one in moved.launches)
 
 
 def test_an_export_without_ranges_has_no_table_of_them(export: Path, tmp_path: Path) -> None:
-    (profile,) = anything.read(changed(export, tmp_path / "none.sqlite", "DROP TABLE NVTX_EVENTS"))
+    (profile,) = anything.read(with_rows(export, tmp_path / "none.sqlite", "DROP TABLE NVTX_EVENTS"))
     assert len(profile.launches) == 3689
     assert not any(one.ranges for one in profile.launches)
 

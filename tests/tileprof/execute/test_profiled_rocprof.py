@@ -12,6 +12,7 @@ import pytest
 from tileprof.execute import profiled_rocprof
 from tileprof.execute.profiled_rocprof import agent_of, profile_with_rocprof
 from tileprof.execute.results import CaseBuilder, Paths
+from tileprof.execute.traced import trace_kernel
 from tileprof.plan.amd_counters import counter_plan
 from tileprof.plan.plan import TargetPlan
 from tileprof.store.directory import RunDirectory
@@ -38,7 +39,7 @@ with open(arguments[5], "w") as file:
 """
 
 
-def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str = "") -> CaseBuilder:
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str = "", *, full: bool = False) -> CaseBuilder:
     tool = tmp_path / "rocprof"
     tool.write_text(TOOL.format(python=sys.executable, fault=fault))
     tool.chmod(0o755)
@@ -54,6 +55,9 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str = "") ->
         target, launches=True, passes=counter_plan("gfx942", ["launch.warps", "shared.conflicts", "l2.hit_rate"])
     )
     with RunDirectory(tmp_path / "run") as directory:
+        if full:  # or gone: nothing can be written there
+            directory.temporary.rmdir()
+            trace_kernel(builder, {"bundle": "b"}, directory, 20.0, threading.Event())
         profile_with_rocprof(builder, {"bundle": "b"}, directory, 20.0, ("SQ_WAVES",), plan, threading.Event())
     return builder
 
@@ -84,6 +88,12 @@ def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, sta
     assert builder.status == status
     assert words in builder.reason + "".join(builder.notes)
     assert builder.metrics == []
+
+
+def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = profile(tmp_path, monkeypatch, full=True)
+    assert [note.partition(": [Errno 2]")[0] for note in builder.notes] == ["no trace", "no counters"]
+    assert not builder.failed
 
 
 def test_what_the_table_does_not_tell_of_the_gpu() -> None:
