@@ -72,8 +72,9 @@ class NcuPhase:
     def profile(self, cases: Sequence[Waiting]) -> None:
         """Add to each case's builder its measured metrics, or why there are none.
 
-        What goes wrong in a process with several cases is found out: a case that hangs or crashes is left out and the others are
-        tried again, and where nobody is to blame each is tried alone.
+        What goes wrong in a process with several cases is found out: a case that hangs is left out and the others are tried again;
+        one at which the process dies is tried alone, since the next one was being made meanwhile; and where nobody is to blame each
+        is tried alone.
         """
         pending = list(cases)
         while pending and not self.stop.is_set():
@@ -92,7 +93,7 @@ class NcuPhase:
                 for case in pending:
                     case.builder.note(f"no counters: {error}")
             except (ChildTimeout, CaseFailed) as error:
-                again = self._without_culprit(pending, journal, error)
+                again, alone = self._without_culprit(pending, journal, error)
             except (TileprofError, OSError):
                 alone = pending
             finally:
@@ -102,17 +103,26 @@ class NcuPhase:
                 self.profile([case])
             pending = again
 
-    def _without_culprit(self, cases: Sequence[Waiting], journal: Path, error: TileprofError) -> list[Waiting]:
-        """Tell the case during which the process hung or died, and return the others; all are told where it was none of them."""
+    def _without_culprit(
+        self, cases: Sequence[Waiting], journal: Path, error: TileprofError
+    ) -> tuple[list[Waiting], list[Waiting]]:
+        """Those to try again together, and the one to try alone, during which the process died.
+
+        The case that hung is told, and all are where it was none of them.
+        """
         reason = f"{ncu.TOOL} did not end within {self.limit_s:g} s" if isinstance(error, ChildTimeout) else str(error)
         states = _states(journal)
         begun = [number for number, (state, _) in states.items() if state == "begun"]
         if not begun:
             for case in cases:
                 case.builder.note(f"no counters: {reason}")
-            return []
-        cases[begun[-1]].builder.note(f"no counters: {reason}")
-        return [case for number, case in enumerate(cases) if number != begun[-1]]
+            return [], []
+        culprit = cases[begun[-1]]
+        others = [case for case in cases if case is not culprit]
+        if isinstance(error, CaseFailed):
+            return others, [culprit]
+        culprit.builder.note(f"no counters: {reason}")
+        return others, []
 
     def _attempt(self, cases: Sequence[Waiting], journal: Path | None) -> list[Waiting]:
         """Profile these together; returns those to try again.  Without a journal there is one case, and its errors are raised."""
