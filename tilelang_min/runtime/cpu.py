@@ -17,6 +17,7 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError, ResourceError
 from tilelang_min.runtime.cpu_threads import Job, calling_thread_has_stack, default_workers, run_job
+from tilelang_min.runtime.measuring import check_numbers
 
 MAX_STACK_BYTES = 64 * 1024 * 1024
 """Largest stack frame that a launch provides for."""
@@ -120,8 +121,7 @@ def time_launches(launch: Callable[[], object], *, launches: int, warmup: int = 
 
     Caches are as the call before left them.  The clock's resolution and the two calls of it cost about 0.1 us.
     """
-    if launches < 1 or warmup < 0:
-        raise LaunchError("launches must be at least 1, warmup at least 0")
+    check_numbers(launches, warmup)
     for _ in range(warmup):
         launch()
     clock = time.perf_counter_ns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tilelang_min.errors import LaunchError
@@ -108,6 +108,8 @@ class Launcher:
                 self._kernel = cuda.call("cuLibraryGetKernel", self._library, symbol.encode())
             self._function(cuda.ensure_context())  # with lazy loading, a binary that does not fit is only noticed here
         except LaunchError as error:
+            with suppress(LaunchError):
+                self.close()
             info = cuda.device_info()
             major, minor = info.compute_capability
             raise LaunchError(

@@ -17,6 +17,7 @@ from tilelang_min.runtime.cuda import (
     use_stream,
 )
 from tilelang_min.runtime.gpu import runtime, torch_on
+from tilelang_min.runtime.measuring import check_numbers
 
 BATCH = 20
 """Launches of one replay of a graph without flushes."""
@@ -45,7 +46,7 @@ def time_graph(
     of ``batch`` launches that follow one another in a graph.  ``launch`` must put its work on the current stream (see
     :func:`tilelang_min.runtime.cuda.current_stream`) and neither wait nor allocate; LaunchError where it cannot be captured.
     """
-    gpu_timing.check_numbers(launches, warmup)
+    check_numbers(launches, warmup)
     cuda = runtime("cuda")
     ensure_context()
     with ExitStack() as cleanup:
@@ -93,7 +94,7 @@ def _captured(work: Callable[[], None], stream: int, cleanup: ExitStack) -> Any:
         graph = call("cuStreamEndCapture", stream)
     except BaseException as error:
         with suppress(LaunchError):  # the capture has failed: this only ends it
-            call("cuStreamEndCapture", stream)
+            call("cuGraphDestroy", call("cuStreamEndCapture", stream))
         if isinstance(error, LaunchError):
             raise LaunchError(
                 f"the work cannot be captured in a CUDA graph: {error.message}",

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime.gpu import DeviceBuffer, Runtime
+from tilelang_min.runtime.measuring import check_numbers
 
 FLUSH_SIZES = 2
 """How much is written between launches, in sizes of the cache: one with any replacement is then rid of old lines."""
@@ -45,12 +46,6 @@ def time_launches(
             gpu.record(after, chosen)
         gpu.synchronize(chosen)
         return [gpu.elapsed_ns(before, after) for before, after in pairs]
-
-
-def check_numbers(launches: int, warmup: int) -> None:
-    """Raise LaunchError for numbers of launches that make no measurement."""
-    if launches < 1 or warmup < 0:
-        raise LaunchError("launches must be at least 1, warmup at least 0")
 
 
 def flush_buffer(gpu: Runtime, cleanup: ExitStack) -> DeviceBuffer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.runtime import gpu, hip
@@ -109,8 +109,12 @@ class Launcher:
             )
         with _uncaptured():
             try:
-                module = handle("hipModuleLoadData", ctypes.addressof(self._binary))
-                return module, handle("hipModuleGetFunction", module, self.symbol.encode())
+                with ExitStack() as loaded:
+                    module = handle("hipModuleLoadData", ctypes.addressof(self._binary))
+                    loaded.callback(_unload, module)
+                    function = handle("hipModuleGetFunction", module, self.symbol.encode())
+                    loaded.pop_all()
+                    return module, function
             except LaunchError as error:
                 raise LaunchError(
                     f"kernel {self.symbol} cannot be loaded on device {device} ({here}): {error.message}",
@@ -130,6 +134,11 @@ class Launcher:
             call("hipModuleUnload", module)
         self._functions.clear()
         self._calls = _Calls()
+
+
+def _unload(module: int) -> None:
+    with suppress(LaunchError):  # another error is on its way out
+        call("hipModuleUnload", module)
 
 
 @contextmanager

@@ -17,6 +17,15 @@ LEAST, MOST = 5, 1000
 METHODS = ("auto", "events", "graph", "wall")
 
 
+def check_numbers(launches: int, warmup: int) -> None:
+    """Raise LaunchError for numbers of launches that make no measurement."""
+    if launches < 1 or warmup < 0:
+        raise LaunchError(
+            f"launches={launches} and warmup={warmup} leave nothing to measure",
+            remedy="give launches of 1 or more, warmup of 0 or more",
+        )
+
+
 @dataclass(frozen=True)
 class Measurement:
     """Samples in nanoseconds, in the order taken, and how they were taken.
@@ -35,7 +44,7 @@ class Measurement:
     def quantile(self, q: float) -> float:
         """The q-quantile in nanoseconds, between samples by linear interpolation."""
         if not 0 <= q <= 1:
-            raise LaunchError(f"a quantile is a number from 0 to 1, not {q}")
+            raise LaunchError(f"a quantile is a number from 0 to 1, not {q}", remedy="give 0.5 for the median")
         ordered = sorted(self.samples_ns)
         place = q * (len(ordered) - 1)
         low = int(place)

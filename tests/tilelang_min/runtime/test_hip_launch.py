@@ -173,6 +173,8 @@ def test_errors_are_named_and_come_with_a_remedy(
     with pytest.raises(LaunchError, match=message) as caught:
         tilelang.load(bundle)(*arrays())
     assert caught.value.remedy == remedy if remedy is None else remedy in (caught.value.remedy or "")
+    calls = device.log()
+    assert calls.count("hipModuleUnload") == ("hipModuleGetFunction" in failure), "what cannot be used is unloaded"
 
 
 @pytest.mark.parametrize(
