@@ -16,12 +16,7 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.program import TensorMap
 from tilelang_min.runtime import cuda, gpu
 from tilelang_min.runtime.tensor_maps import MapEncoder
-
-STATIC_LIMIT = 48 * 1024
-"""Bytes of shared memory that a block may use without asking for more (CUDA Programming Guide, compute capabilities)."""
-
-PORTABLE_CLUSTER = 8
-"""Blocks of the largest cluster that every device with clusters takes (CUDA Programming Guide, thread block clusters)."""
+from tilelang_min.targets.nvidia import PORTABLE_CLUSTER, STATIC_SHARED_BYTES
 
 CLUSTER_DIMENSION = 4
 """``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``."""
@@ -174,7 +169,7 @@ class Launcher:
 
     def _attributes(self, function: Any) -> None:
         attributes = cuda.driver_module().CUfunction_attribute
-        if self.shared_bytes_dynamic > STATIC_LIMIT:
+        if self.shared_bytes_dynamic > STATIC_SHARED_BYTES:
             info = cuda.device_info()
             if self.shared_bytes_dynamic > info.shared_bytes_per_block:
                 raise LaunchError(

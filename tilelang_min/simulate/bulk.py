@@ -233,7 +233,9 @@ class BulkCopies:
             if cluster.clocks is not None:
                 site = strand.translation.sites[number]
                 granules = self._granules(owner, units)
-                cluster.clocks.async_write(site, granules, thread // 32, thread, barrier.agent, phase + 1)
+                cluster.clocks.async_write(
+                    site, granules, thread // self.strand.warp_size, thread, barrier.agent, phase + 1
+                )
 
             def arrive(owner: int = owner, barrier: Any = barrier, phase: int = phase) -> None:
                 cluster.shared.view(WIDE)[(owner * cluster.block_bytes + units) // UNIT_BYTES] = data
@@ -276,7 +278,9 @@ class BulkCopies:
                     site = strand.translation.sites[number]
                     time = self.committed.get(thread, 0) + 1
                     granules = self._granules(block, units)
-                    cluster.clocks.async_read(site, granules, [thread // 32], thread, self.agents[thread], time)
+                    cluster.clocks.async_read(
+                        site, granules, [thread // self.strand.warp_size], thread, self.agents[thread], time
+                    )
 
                 def finish(block: int = block, units: Any = units, at: tuple[int, ...] = tuple(at)) -> None:
                     memory = cluster.shared.view(WIDE)
@@ -305,7 +309,7 @@ class BulkCopies:
                 for finish in groups.pop(0):
                     finish()
             if clocks is not None and thread in self.agents:
-                agent, warp = self.agents[thread], thread // 32
+                agent, warp = self.agents[thread], thread // self.strand.warp_size
                 done = self.committed[thread] - len(groups)
                 clocks.seen[warp, agent] = max(int(clocks.seen[warp, agent]), done)
 

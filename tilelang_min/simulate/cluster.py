@@ -58,7 +58,8 @@ class Cluster(Messages):
     ) -> None:
         self.program, self.translation, self.blocks = program, translation, list(blocks)
         self.threads = program.threads
-        self.warps = -(-program.threads // program.target.warp_size)
+        self.warp_size = program.target.warp_size
+        self.warps = -(-program.threads // self.warp_size)
         self.block_bytes = translation.layout.block_bytes
         self.shared = np.empty(self.block_bytes * len(self.blocks), np.uint8)
         poison(self.shared, translation.layout)
@@ -164,7 +165,7 @@ class Cluster(Messages):
                 operation,
                 "all who meet at a barrier must name the same number of threads",
             )
-        if threads % 32 or threads <= 0 or threads > self.warps * 32:
+        if threads % self.warp_size or threads <= 0 or threads > self.warps * self.warp_size:
             raise self.error(
                 f"{name} cannot wait for {threads} threads: the block has {self.threads}, in warps of 32", operation
             )
@@ -195,7 +196,9 @@ class Cluster(Messages):
     @property
     def running_threads(self) -> int:
         """Threads of the cluster that have not ended."""
-        return self.warps * 32 * len(self.blocks) - sum(-(-n // 32) * 32 for n in self.ended)
+        return self.warps * self.warp_size * len(self.blocks) - sum(
+            -(-n // self.warp_size) * self.warp_size for n in self.ended
+        )
 
     # ---- addresses ------------------------------------------------------------------------------------------------------
 
@@ -244,5 +247,5 @@ class Cluster(Messages):
 
     def thread(self, number: int) -> str:
         """A thread (32 times its warp in the cluster, and its lane) as shown in messages."""
-        block, rest = divmod(number, self.warps * 32)
+        block, rest = divmod(number, self.warps * self.warp_size)
         return f"thread {rest} of block {self.blocks[block]}"

@@ -49,14 +49,14 @@ class Strand(Machine):
         )
         self.cluster, self.block = cluster, block
         self.first_threads = threads
-        self.thread_of = threads + block * cluster.warps * 32
+        self.thread_of = threads + block * cluster.warps * self.warp_size
         self.shared = cluster.shared
         self.shared_base = np.full(self.lanes, block * cluster.block_bytes, np.int64)
         self.index = self._launch_indices()
         self.index["threadIdx.x"] = threads.astype(np.int64)
         self.races = None if cluster.clocks is None else StrandRaces(cluster.clocks, self)
         self.every = np.arange(self.lanes)
-        self.all_warps = sorted({int(w) for w in self.thread_of // 32})
+        self.all_warps = sorted({int(w) for w in self.thread_of // self.warp_size})
         self.copies = BulkCopies(self)
         self.products = WarpgroupProducts(self)
         self.cluster_round: int | None = None
@@ -103,7 +103,7 @@ class Strand(Machine):
         """Warps (of the cluster) with an active lane."""
         if mask is None:
             return self.all_warps
-        return [int(w) for w in np.unique(self.thread_of[mask] // 32)]
+        return [int(w) for w in np.unique(self.thread_of[mask] // self.warp_size)]
 
     def each(self, mask: Any, *values: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
         """The distinct values among active lanes, and the lanes that have them."""
@@ -130,7 +130,7 @@ class Strand(Machine):
     def elect(self, mask: Any) -> Any:
         """True for the first active lane of each warp."""
         lanes = self.active(mask)
-        _, first = np.unique(self.thread_of[lanes] // 32, return_index=True)
+        _, first = np.unique(self.thread_of[lanes] // self.warp_size, return_index=True)
         chosen = np.zeros(self.lanes, bool)
         chosen[lanes[first]] = True
         return chosen
@@ -169,7 +169,7 @@ class Strand(Machine):
                 continue
             clocks = self.cluster.clocks
             if clocks is not None and barrier.clock is not None:
-                barrier.clock = clocks.release(np.unique(self.thread_of[lanes] // 32), barrier.clock)
+                barrier.clock = clocks.release(np.unique(self.thread_of[lanes] // self.warp_size), barrier.clock)
             self.cluster.mbarriers.arrive(barrier, times * len(lanes), operation)
 
     def mbarrier_wait(self, address: Any, parity: Any, operation: int, mask: Any) -> Steps:
@@ -197,13 +197,13 @@ class Strand(Machine):
                         "nobody may finish a phase before all who wait for the one before have seen it",
                     )
             if self.cluster.clocks is not None and barrier.clock is not None:
-                self.cluster.clocks.acquire(np.unique(self.thread_of[lanes] // 32), barrier.clock)
+                self.cluster.clocks.acquire(np.unique(self.thread_of[lanes] // self.warp_size), barrier.clock)
 
     # ---- barriers of threads --------------------------------------------------------------------------------------------
 
     def block_barrier(self, operation: int, mask: Any) -> Steps:
         """``__syncthreads``."""
-        yield from self.named_barrier(0, self.cluster.warps * 32, True, operation, mask)
+        yield from self.named_barrier(0, self.cluster.warps * self.warp_size, True, operation, mask)
 
     def named_barrier(self, number: Any, threads: Any, waits: bool, operation: int, mask: Any) -> Steps:
         """``bar.sync`` or (without ``waits``) ``bar.arrive``; counts whole warps."""
@@ -212,7 +212,7 @@ class Strand(Machine):
         cluster = self.cluster
         meetings = []
         for (name, count), lanes in self.each(mask, number, threads):
-            warps = np.unique(self.thread_of[lanes] // 32)
+            warps = np.unique(self.thread_of[lanes] // self.warp_size)
             if not 0 <= name <= 15:
                 raise self.error(f"there is no barrier {name}: they are 0 to 15", operation)
             meeting = cluster.named_barrier(self.block, name, count, operation, 32 * len(warps))
@@ -292,9 +292,9 @@ class Strand(Machine):
         self.cluster.mbarriers.fence(threads)
         clocks = self.cluster.clocks
         if clocks is not None:
-            for warp in np.unique(threads // 32):
-                mine = threads[threads // 32 == warp]
-                whole = len(mine) == int((self.thread_of // 32 == warp).sum())
+            for warp in np.unique(threads // self.warp_size):
+                mine = threads[threads // self.warp_size == warp]
+                whole = len(mine) == int((self.thread_of // self.warp_size == warp).sum())
                 clocks.fence(int(warp), [int(thread) for thread in mine], whole)
 
     def fence_mbarrier_init(self, mask: Any) -> None:
@@ -328,16 +328,16 @@ class Strand(Machine):
                 steps = np.arange(max(1, width // cluster.clocks.granule))
                 threads = self.thread_of[lanes[chosen]]
                 site = self.translation.sites[number]
-                for warp in np.unique(threads // 32):
-                    mine = threads // 32 == warp
+                for warp in np.unique(threads // self.warp_size):
+                    mine = threads // self.warp_size == warp
                     granules = (places[mine, None] // cluster.clocks.granule + steps).reshape(-1)
-                    owners = np.repeat(threads[mine] % 32, len(steps))
+                    owners = np.repeat(threads[mine] % self.warp_size, len(steps))
                     cluster.clocks.write(site, granules, owners, int(warp))
             memory[places[None] // 4 + np.arange(count)[:, None]] = words[:, chosen]
         if self.counts is not None:
             place = cluster.buffer_at(int(at[0]) & (1 << RANK_BITS) - 1) if len(at) else "shared memory"
             self.copies.note_remote(
-                operation, place, width, len(np.unique(self.thread_of[lanes] // 32)), len(lanes) * width
+                operation, place, width, len(np.unique(self.thread_of[lanes] // self.warp_size)), len(lanes) * width
             )
 
     def set_registers(self, count: int, operation: int, mask: Any) -> None:
@@ -350,9 +350,9 @@ class Strand(Machine):
         known.update(dict.fromkeys(self.warps_of(mask), count))
         mine = [known[w] for w in known if w // self.cluster.warps == self.block]
         there = self.program.target.registers.per_unit
-        if len(mine) == self.cluster.warps and there is not None and sum(mine) * 32 > there:
+        if len(mine) == self.cluster.warps and there is not None and sum(mine) * self.warp_size > there:
             raise self.error(
-                f"setmaxnreg gives the block {sum(mine) * 32} registers, and there are {there}",
+                f"setmaxnreg gives the block {sum(mine) * self.warp_size} registers, and there are {there}",
                 operation,
                 "the counts of all warps together must fit",
             )

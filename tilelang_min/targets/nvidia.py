@@ -50,6 +50,12 @@ def _rates(**rates: float) -> Mapping[str, float]:
     return {key.replace("_", ".", 1): value for key, value in rates.items()}
 
 
+STATIC_SHARED_BYTES = 48 * KIB
+"""Shared memory that a block has without asking for more (CUDA C++ Programming Guide, shared memory)."""
+PORTABLE_CLUSTER = 8
+"""Blocks of the largest cluster that every GPU with clusters has (CUDA C++ Programming Guide, thread block clusters)."""
+
+
 def _device(
     name: str,
     sms: int,
@@ -197,7 +203,7 @@ def target(arch: str) -> Target:
         shared=SharedMemory(
             banks=32,
             bank_bytes=4,
-            static_limit=48 * KIB,
+            static_limit=STATIC_SHARED_BYTES,
             block_limit=block_kib * KIB,
             unit_bytes=unit_kib * KIB,
             reserved_per_block=reserved,
@@ -221,5 +227,5 @@ def target(arch: str) -> Target:
         shared_phases=nvidia_phases(features),
         global_transfer=NVIDIA_SECTORS,
         instruction_set=mma_sync.instruction_set(arch),
-        max_cluster=8 if "cluster" in features else 1,  # CUDA C++ Programming Guide: the largest portable cluster
+        max_cluster=PORTABLE_CLUSTER if "cluster" in features else 1,
     )
