@@ -35,7 +35,8 @@ def compile(
 
     ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates
     and returns.  ``instrument="operations"`` makes a build that reads the clock around tile operations: after a launch
-    ``kernel.cycles()`` says what each took (see ``docs/cycles.md``).  ``options`` go to the code generator.
+    ``kernel.cycles()`` says what each took (see ``docs/cycles.md``).  ``options``: ``hopper`` and
+    ``double_buffer`` (``docs/hopper.md``, ``docs/mma-sync.md``), all others go to the code generator.
 
     Raises TileLangError subclasses that name place and remedy.
     """

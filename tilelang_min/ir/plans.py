@@ -82,8 +82,8 @@ class HopperPlan:
     gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``overlap``: a second
     product of a loop may run during the work of the next iteration.  ``stores``, by ``id()`` of the statement: copies to tensors
     that go through a staging tile.
-    ``split``: blocks that share the iterations of a loop.  ``masks``: nests have a
-    version without conditions for tiles in which none holds; ``versions``: operations of those that have.
+    ``split``: blocks that share the iterations of a loop.  ``masks``: nests have a version without conditions for tiles in which
+    none holds; ``versions``: operations of those that have; ``plain``: these versions, kept because layouts go by their ``id()``.
     ``notes`` say what was decided against, and why, for people.
     """
 
@@ -97,6 +97,7 @@ class HopperPlan:
     split: Split | None = None
     masks: bool = False
     versions: set[int] = field(default_factory=set)
+    plain: list[Any] = field(default_factory=list)
     stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -52,7 +52,6 @@ class Context:
         self.rings: Any = None  # the consumers' rings, while their work is lowered
         self.consumers: int | None = None  # threads that meet at barriers, where not all of the block do
         self.maps: Any = None  # tensor maps that were asked for
-        self.versions: list[Any] = []  # nests made here, whose layouts go by their id()
         self.stored = False  # whether tiles leave by the copy engine
         self.fences = False  # whether barriers must show ordinary stores to the copy engine and to warp group products
         self.analyzer = Analyzer()

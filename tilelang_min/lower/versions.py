@@ -68,7 +68,7 @@ def versions(context: Context, layouts: Layouts, nest: Parallel) -> tuple[Any, P
     for (number, name), registers in list(layouts.registers.items()):
         if number == id(nest):
             layouts.registers[id(plain), name] = registers
-    context.versions.append(plain)
+    layouts.hopper.plain.append(plain)
     return possible, plain
 
 
