@@ -85,8 +85,9 @@ def _folder(folder: Path, passed_over: list[str]) -> list[ForeignProfile]:
     tables = [file for file in files if _is_rocprofv3_table(file)]
     if tables:
         take(rocprofv3_csv.read, tables)
+    together = set(tables)
     for file in files:
-        if file not in tables:
+        if file not in together:
             take(_file, file)
     for inner in sorted(entry for entry in folder.rglob("*") if entry.is_dir()):
         if _is_whole(inner):
