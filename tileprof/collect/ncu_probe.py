@@ -83,11 +83,10 @@ class CounterRead:
         return replace(found, usable=True) if self.outcome == READ else found.denied(self.text, self.remedy)
 
 
-def preflight(
-    environment: Mapping[str, str] | None = None, root: Path = Path("/"), limit_s: float = LIMIT_S
-) -> Availability:
-    """Whether ncu can read counters here, found out by reading one; without ncu or a driver nothing is launched."""
-    return read_counter(environment, root, limit_s)[0]
+def candidate(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Availability:
+    """Whether there are an ncu and a driver to try it with; nothing is launched."""
+    found = ncu.located(environment, root)
+    return with_nvidia_driver(found, root) if found.usable else found
 
 
 def read_counter(
@@ -97,11 +96,14 @@ def read_counter(
 
     ``environment`` and ``root`` are those of this process and machine unless others are given, for tests.
     """
-    found = ncu.located(environment, root)
-    if found.usable:
-        found = with_nvidia_driver(found, root)
-    if not found.usable:
-        return found, None
+    found = candidate(environment, root)
+    return read_with(found, root, limit_s) if found.usable else (found, None)
+
+
+def read_with(
+    found: Availability, root: Path = Path("/"), limit_s: float = LIMIT_S
+) -> tuple[Availability, CounterRead]:
+    """The same with a :func:`candidate` that is usable."""
     read = _read(found, root, limit_s)
     return read.applied(found), read
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tilelang_min import targets
-from tileprof.collect import ncu, ncu_probe, rocprofv3, rocprofv3_probe
+from tileprof.collect import ncu_probe, rocprofv3, rocprofv3_probe
 from tileprof.collect.ncu_probe import CounterRead
-from tileprof.collect.tool import Availability, with_nvidia_driver
+from tileprof.collect.tool import Availability
 from tileprof.errors import MeasurementInvalid
 from tileprof.execute.gpu_lock import LONGEST_WAIT_S, first_device, held
 
@@ -21,12 +21,12 @@ def read_counter(
 
     Waits up to ``longest_s`` seconds for another run on the GPU, of which ``say`` hears; ``root`` is for tests.
     """
-    found = ncu.located(root=root)
-    if not found.usable or not with_nvidia_driver(found, root).usable:
-        return ncu_probe.read_counter(root=root)
+    found = ncu_probe.candidate(root=root)
+    if not found.usable:
+        return found, None
     try:
         with held(first_device("nvidia"), threading.Event(), say, longest_s=longest_s):
-            return ncu_probe.read_counter(root=root)
+            return ncu_probe.read_with(found, root)
     except MeasurementInvalid as error:
         return found.denied(f"not tried: {error}", "try again when that run has ended"), None
 
