@@ -150,6 +150,7 @@ def _split(
     made, why, tail = {}, "", behind
     if parts > 1:
         try:
+            _keeps_apart(program, behind)
             narrowed = _Narrowed(program, before, accumulator, layout.part(parts).shape, rank)
             tail, made = narrowed.block(behind), narrowed.made
         except _WholeNeeded as error:
@@ -197,6 +198,23 @@ def _shared_bytes(program: TileProgram, plan: HopperPlan, scratch: Buffer) -> in
 
 class _WholeNeeded(Exception):
     """Why one part of the columns is not enough for a statement."""
+
+
+def _keeps_apart(program: TileProgram, behind: _Statements) -> None:
+    """Raise _WholeNeeded where a statement may use what another one writes to a tensor: another block may do either."""
+    statements = [each for each in walk(behind) if not isinstance(each, Assign)]  # those of nests count with them
+    for tensor in dict.fromkeys(buffer for each in statements for buffer in written(each) if buffer.scope == "global"):
+        users = [each for each in statements if tensor in written(each) or tensor in read(program, each)]
+        places = [side for each in users if isinstance(each, Copy) for side in (each.source, each.target)]
+        mine = [place for place in places if place.buffer is tensor]
+        copies = all(isinstance(each, Copy) for each in users)
+        if len(users) > 1 and not (copies and all(_same_place(mine[0], each) for each in mine)):
+            raise _WholeNeeded(f"{tensor.name} is used by several statements")
+
+
+def _same_place(first: Region, second: Region) -> bool:
+    offsets = zip(first.offsets, second.offsets, strict=True)
+    return first.extents == second.extents and all(as_int(simplify(index(a) - b)) == 0 for a, b in offsets)
 
 
 class _Narrowed:

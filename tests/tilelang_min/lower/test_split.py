@@ -123,6 +123,50 @@ def test_what_follows_the_loop(rows: bool, parts: int) -> None:
     assert near(simulate(program, {"A": a, "B": b, "bias": bias, "D": d}).outputs["C"], expected, 1e-5)
 
 
+@pytest.mark.parametrize(("again", "parts"), [("mirrored", 1), ("in place", 2), ("in a nest", 2)])
+def test_a_tensor_that_is_used_twice_behind_the_loop(again: str, parts: int) -> None:
+    """One block has written what the next statement reads of it; not so several, unless each uses what it writes itself."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 256), "float16"),
+        B: T.Tensor((64, 256), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+        D: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            A_shared = T.alloc_shared((64, 32), "float16")
+            B_shared = T.alloc_shared((64, 32), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            before = T.alloc_fragment((64, 64), "float32")
+            T.clear(acc)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 32], A_shared)
+                T.copy(B[0, k * 32], B_shared)
+                T.gemm(A_shared, B_shared, acc, transpose_B=True)
+            if again == "mirrored":
+                T.copy(acc, C)
+                for i, j in T.Parallel(64, 64):
+                    D[i, j] = acc[i, j] + C[i, 63 - j]
+            elif again == "in a nest":
+                for i, j in T.Parallel(64, 64):
+                    D[i, j] = D[i, j] + acc[i, j]
+            else:
+                T.copy(D, before)
+                for i, j in T.Parallel(64, 64):
+                    acc[i, j] = acc[i, j] + before[i, j]
+                T.copy(acc, D)
+
+    plan, program = lowered(main, split=2)
+    assert plan.split is not None
+    assert plan.split.parts == parts
+    assert any("C is used by several statements" in note for note in plan.notes) == (parts == 1)
+    a, b, expected = operands(64, 64, 256)
+    d = np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32)
+    found = simulate(program, {"A": a, "B": b, "C": np.zeros_like(d), "D": d}).outputs["D"]
+    assert near(found, expected + (expected[:, ::-1] if again == "mirrored" else d), 1e-5)
+
+
 def test_how_many_blocks() -> None:
     """As many as the units are for, and the iterations, and a cluster."""
     kernel = matmul(128, 256, 1024, 64, 64, 32, 2, 128, out="float16")  # 8 tiles of 32 iterations
