@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tileprof.errors import ProfilerUnavailable
-
 
 @dataclass(frozen=True, slots=True)
 class Availability:
@@ -32,11 +30,6 @@ class Availability:
     def denied(self, why: str, remedy: str) -> Availability:
         """The same tool, which is here and cannot be used."""
         return replace(self, usable=False, why=why, remedy=remedy)
-
-    def require(self) -> None:
-        """Raise :class:`ProfilerUnavailable` unless usable: for a tool that was asked for by name."""
-        if not self.usable:
-            raise ProfilerUnavailable(f"{self.tool}: {self.why}", remedy=self.remedy or None)
 
 
 _VERSION_SECONDS = 60.0

@@ -47,7 +47,6 @@ def test_found_and_allowed(tmp_path: Path) -> None:
     answer = ncu.available(fake_machine(tmp_path), tmp_path)
     assert answer.usable
     assert answer.version == "2025.3.1"
-    answer.require()
 
 
 def test_the_newest_installation_is_taken(tmp_path: Path) -> None:
@@ -70,8 +69,7 @@ def test_tileprof_ncu_names_it(tmp_path: Path) -> None:
 def test_not_installed(tmp_path: Path) -> None:
     answer = ncu.available(fake_machine(tmp_path, version=None), tmp_path)
     assert (answer.usable, answer.why) == (False, "not found")
-    with pytest.raises(ProfilerUnavailable, match="TILEPROF_NCU"):
-        answer.require()
+    assert "TILEPROF_NCU" in answer.remedy
 
 
 @pytest.mark.parametrize(("version", "usable"), [("2019.5.1", False), ("2022.2.1", False), ("2022.3.0", True)])
@@ -81,8 +79,6 @@ def test_too_old(tmp_path: Path, version: str, usable: bool) -> None:
     if not usable:
         assert answer.why == f"version {version} is too old: reports of releases before 2022.3 are not known"
         assert "install Nsight Compute 2022.3 or later" in answer.remedy
-        with pytest.raises(ProfilerUnavailable, match="too old"):
-            answer.require()
 
 
 def test_no_driver(tmp_path: Path) -> None:

@@ -69,8 +69,6 @@ def test_what_is_missing_comes_with_its_remedy(
     assert not state.usable
     assert why in state.why
     assert remedy in state.remedy
-    with pytest.raises(ProfilerUnavailable):
-        state.require()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every file")
