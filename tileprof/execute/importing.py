@@ -64,17 +64,16 @@ def import_paths(options: ImportOptions, say: Callable[[str], None] = lambda _: 
     Raises ProfileFormatError and MeasurementInvalid for files that hold nothing usable, UsageError for filters that leave
     nothing, StoreError for the directory.
     """
-    profiles: list[tuple[str, ForeignProfile]] = []
+    whole: list[tuple[str, ForeignProfile]] = []
     passed_over: list[str] = []
     for path in options.paths:
-        profiles += [
-            (path.name or str(path), _chosen(profile, options)) for profile in anything.read(path, passed_over)
-        ]
+        whole += [(path.name or str(path), profile) for profile in anything.read(path, passed_over)]
     for text in passed_over[:MOST_PASSED_OVER]:
         say(f"passed over: {text}")
     if len(passed_over) > MOST_PASSED_OVER:
         say(f"passed over: {len(passed_over) - MOST_PASSED_OVER:,} more files that hold no profile of a kernel")
-    _check(profiles, options)
+    profiles = [(name, _chosen(profile, options)) for name, profile in whole]
+    _check(profiles, options, [launch.kernel for _, profile in whole for launch in profile.launches])
     cases = _cases(profiles, options)
     with RunDirectory(options.directory, force=options.force) as directory:
         started = now()
@@ -103,12 +102,12 @@ def _raw(counters: Any, profile: ForeignProfile, index: int) -> list[Metric]:
     return [Metric(f"{RAW}{name}", value, "", source, launch=index) for name, value in sorted(counters.items())]
 
 
-def _check(profiles: Sequence[tuple[str, ForeignProfile]], options: ImportOptions) -> None:
-    """Raise where no launch is left."""
+def _check(profiles: Sequence[tuple[str, ForeignProfile]], options: ImportOptions, kernels: Sequence[str]) -> None:
+    """Raise where no launch is left; ``kernels`` are those that there were."""
     if any(profile.launches for _, profile in profiles):
         return
-    if options.kernels:
-        seen = sorted({one.kernel[:80] for path in options.paths for p in anything.read(path) for one in p.launches})
+    if options.kernels and kernels:
+        seen = sorted({kernel[:80] for kernel in kernels})
         raise UsageError(
             f"no kernel has {' or '.join(map(repr, options.kernels))} in its name",
             remedy=f"there are: {'; '.join(seen[:8])}",

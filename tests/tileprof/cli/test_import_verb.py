@@ -18,7 +18,10 @@ import tilelang_min
 from tileprof.analyse.sass_access import opcode
 from tileprof.cli.main import main
 from tileprof.collect import anything, ncu_file
-from tileprof.errors import MeasurementInvalid
+from tileprof.collect.profile import ForeignProfile
+from tileprof.errors import MeasurementInvalid, UsageError
+from tileprof.execute import importing
+from tileprof.execute.importing import ImportOptions
 from tileprof.store.directory import STORE
 from tileprof.store.reader import read_run
 
@@ -66,6 +69,16 @@ def test_several_paths_keep_apart(ncu_sample: Sample, profiles: Path, tmp_path: 
         "NVIDIA GeForce GTX 1660 Ti (gtx1660ti_basic_2022.4.ncu-rep)",
         "cuda:sm_86 (triton.hatchet)",
     }
+
+
+def test_where_there_are_no_kernels_the_choice_is_not_to_blame() -> None:
+    options = ImportOptions((Path("x.csv"),), kernels=("vec4",))
+    empty = ForeignProfile("nsys CSV", "nsys", "", ())
+    with pytest.raises(MeasurementInvalid, match="no kernel was recorded: x is nsys CSV"):
+        importing._check([("x", empty)], options, [])
+    with pytest.raises(UsageError, match="no kernel has 'vec4' in its name") as chosen:
+        importing._check([("x", empty)], options, ["other", "other"])
+    assert chosen.value.remedy == "there are: other"
 
 
 def test_kernels_can_be_chosen(profiles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
