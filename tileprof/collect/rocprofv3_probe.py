@@ -71,9 +71,11 @@ def _read(found: Availability, arch: str, folder: Path, limit_s: float) -> Count
     except OSError as error:
         return CounterRead(FAILED, f"{found.path} cannot be run: {error.strerror}", rocprofv3.INSTALL)
     if status is None:
-        return CounterRead(
-            HUNG, f"a counter read did not end within {limit_s:g} s", "run the same command by hand: " + " ".join(line)
+        remedy = (
+            "see whether rocm-smi answers, and whether another program counts; to try it by hand: "
+            f"{found.path} --pmc {COUNTER} -- PROGRAM, any that launches a kernel"
         )
+        return CounterRead(HUNG, f"a counter read did not end within {limit_s:g} s", remedy)
     return _judge(folder / "out", said.read_text(encoding="utf-8", errors="replace"), status)
 
 

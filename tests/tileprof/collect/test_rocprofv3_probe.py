@@ -94,7 +94,8 @@ def test_a_read_that_hangs_is_ended(read: Read, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rocprofv3_probe, "_COMPILE", "")  # what is compiled does not matter
     tool, got = read("hang", limit_s=1.5)
     assert (tool.usable, got.outcome) == (False, HUNG)
-    assert "--pmc SQ_WAVES" in tool.remedy
+    assert "rocprofv3 --pmc SQ_WAVES -- PROGRAM" in tool.remedy
+    assert "tileprof-probe" not in tool.remedy, "that folder is gone"
 
 
 def test_a_kernel_that_cannot_be_compiled(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
