@@ -13,8 +13,9 @@ After, four blocks a tile, ``rank`` being 0 to 3::
     C_part = the sum of C_local over the cluster, columns rank * 32 to rank * 32 + 31
     T.copy(C_part, C[by * 128, bx * 128 + rank * 32])
 
-The loop is the only ring, at the top level, holds products alone, and their accumulator was zero before it.  What follows the
-loop is done for a part of the columns in each block where it goes element by element; else the first block does all of it.
+The loop is the only ring, at the top level, holds copies that can run ahead and products alone, and their accumulator was zero
+before it.  What follows the loop is done for a part of the columns in each block where it goes element by element, and no
+statement uses what another one writes to a tensor; else the first block does all of it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from tilelang_min.ir.plans import HopperPlan, Split
 from tilelang_min.ir.warpgroup_layout import WarpgroupLayout
 from tilelang_min.program.dtypes import dtype_bytes
 from tilelang_min.targets import Target
+from tilelang_min.transform.pipeline import why_not_ahead
 
 _Statements = tuple[Statement, ...]
 
@@ -107,6 +109,9 @@ def _accumulator(program: TileProgram, plan: HopperPlan, loop: Loop) -> tuple[Bu
     products = [item for item in loop.body if isinstance(item, Gemm)]
     if len(products) + sum(isinstance(item, Copy) for item in loop.body) != len(loop.body):
         return "it does other work than products"
+    for copy in loop.body:  # what an iteration leaves to the next, or to what follows, would be another block's
+        if isinstance(copy, Copy) and (reason := why_not_ahead(program, loop, copy)) is not None:
+            return reason
     if not all(item.operation in plan.gemms and not item.clear for item in products):
         return "its products do not add to what was there"
     accumulator = products[0].c.buffer

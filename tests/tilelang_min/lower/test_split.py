@@ -186,7 +186,7 @@ def test_how_many_blocks() -> None:
 
 
 def test_what_cannot_be_shared_out() -> None:
-    def note(clear: bool, other_work: bool, stages: int = 2, blocks: int = 4) -> str:
+    def note(clear: bool, other_work: bool, stages: int = 2, blocks: int = 4, left: bool = False) -> str:
         @T.prim_func
         def main(
             A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((64, 64), "float32")
@@ -206,6 +206,9 @@ def test_what_cannot_be_shared_out() -> None:
                     if other_work:
                         for i, j in T.Parallel(64, 64):
                             acc[i, j] *= 0.5
+                if left:  # the tile of the last iteration
+                    for i, j in T.Parallel(64, 64):
+                        acc[i, j] += T.cast(A_shared[i, j // 2], "float32")
                 T.copy(acc, C)
 
         plan, _ = lowered(main, split=blocks if stages > 2 else True)
@@ -214,6 +217,7 @@ def test_what_cannot_be_shared_out() -> None:
 
     assert "does not begin at zero" in note(False, False)
     assert "other work than products" in note(True, True)
+    assert "A_shared is used outside the loop" in note(True, False, left=True)
     assert "8 iterations are no 4 shares of at least 3" in note(True, False, 3)
     assert "cuda:sm_90a runs 8 blocks together, not 16" in note(True, False, 3, blocks=16)
 
