@@ -64,6 +64,16 @@ def copies_of(function: Any) -> list[list[Any]]:
     return found
 
 
+def test_what_a_condition_guards_is_not_read() -> None:
+    """The place of a copy stands in memory, where there is one: the read stays behind the branch."""
+    shared, tensor = (tirx.decl_buffer((4096,), "float16", name, scope=name) for name in ("shared", "global"))
+    table = tirx.decl_buffer((8,), "int32", "table", scope="global")
+    k = tirx.Var("k", "int32")
+    copy = ptx["cp.async.cg.shared::cta.global"](shared.ptr_to([k]), tensor.ptr_to([table[k] * 8]), 16)
+    made = with_quick_copies(tirx.PrimFunc([k], tirx.IfThenElse(k < 8, tirx.Evaluate(copy), None)))
+    assert "if k < 8" in str(made)
+
+
 def test_copies_under_a_condition() -> None:
     shared, tensor = (tirx.decl_buffer((4096,), "float16", name, scope=name) for name in ("shared", "global"))
     k = tirx.Var("k", "int32")

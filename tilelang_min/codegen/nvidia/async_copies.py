@@ -79,7 +79,26 @@ def _is_marker(call: Any) -> bool:
 
 
 def _takes_predicate(call: Any) -> bool:
-    return _name(call) in _PREDICATED and getattr(call.args[-1], "value", None) == ""
+    """Whether an instruction can have one.  Its addresses are computed all the same, so they may read no memory but registers."""
+    if _name(call) not in _PREDICATED or getattr(call.args[-1], "value", None) != "":
+        return False
+    return not any(_reads_memory(item) for item in _operands(call))
+
+
+def _reads_memory(operand: Any) -> bool:
+    from tvm import ir
+    from tvm_ffi import structural_walk
+
+    read: list[Any] = []
+    named: list[Any] = []  # whose address is taken
+
+    def note(call: Any) -> None:
+        if _name(call) == "tirx.address_of":
+            named.append(call.args[0])
+
+    structural_walk(operand, [(ir.TensorLoad, read.append), (ir.Call, note)])
+    memory = [item for item in read if str(item.source.ty.storage_scope) != "local"]
+    return any(not any(item.same_as(other) for other in named) for item in memory)
 
 
 def _operands(call: Any) -> list[Any]:
