@@ -103,8 +103,8 @@ def summarise(instrument: Instrument, arrays: Sequence[Any], operations: Sequenc
         item = known[operation]
         count, ran = (max(each[index] for each in by_phase.values()) for index in (1, 2))
         found.append(OperationCycles(operation, item.label, item.kind, run, issue, wait, count, ran))
-    timed = {item.operation for item in found}
-    merged = [item.label for item in operations if item.kind not in _UNTIMED and item.id not in timed]
+    # What has a place for figures and none in it has not run, under a condition.
+    merged = [item.label for item in operations if item.kind not in _UNTIMED and item.id not in phases]
     return Cycles(
         operations=tuple(found),
         merged=tuple(merged),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilelang_min as tilelang
+import tilelang_min.language as T
 from tilelang_min.driver.cycles import InstrumentedLauncher
 from tilelang_min.errors import LanguageError, LaunchError
 from tilelang_min.simulate import simulate
@@ -186,6 +187,34 @@ def test_a_launch_says_what_each_operation_took() -> None:
     assert cycles.worker == "block"
     assert cycles.workers == 2
     assert cycles.text().splitlines()[1].startswith(GEMM)
+
+
+def test_what_has_no_figures_has_not_run_or_is_part_of_another() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1):
+            most = T.alloc_var("float32")
+            a = T.alloc_shared((64, 64), "float32")
+            b = T.alloc_shared((64, 64), "float32")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, c)
+            most = A[0, 0]
+            if most > 100:
+                T.fill(c, 7)
+            T.copy(c, C)
+
+    kernel = tilelang.compile(main, "cpu", cache=False, instrument="operations")
+    a, b = np.ones((64, 64), np.float32), np.ones((64, 64), np.float32)
+    kernel(a, b, np.zeros_like(a))
+    cycles = kernel.cycles()
+    timed = [item.label for item in cycles.operations]
+    assert "T.gemm(a, b, c)" in timed
+    assert "T.fill(c, 7)" in [item.label for item in kernel.operations]
+    assert "T.fill(c, 7)" not in timed
+    assert cycles.merged == ("T.copy(A, a)", "T.copy(B, b)"), "and not what stands in a branch that was not taken"
 
 
 def test_of_a_large_grid_a_sample_is_written_and_scaled_up() -> None:
