@@ -126,9 +126,14 @@ class _Counter:
         if len(writers) != 1 or not isinstance(writers[0], Copy) or writers[0].source.buffer.scope != "global":
             return []
         copy = writers[0]
+        steps = list(indices)
+        if len(steps) < len(region.offsets):  # a matrix that is a part of a larger tile
+            if len(region.tile_extents) != len(steps):
+                return []
+            steps = [0 if extent == 1 else steps.pop(0) for extent in region.extents]
         places = [
             offset + step - start
-            for offset, step, start in zip(region.offsets, indices, copy.target.offsets, strict=True)
+            for offset, step, start in zip(region.offsets, steps, copy.target.offsets, strict=True)
         ]
         moving = [place for place, extent in zip(places, copy.target.extents, strict=True) if extent != 1]
         conditions: list[Any] = []

@@ -23,6 +23,8 @@ class Integers:
         if isinstance(value, Array):
             return value
         if isinstance(value, Uniform):
+            if value.dtype == "bool" and value.linear.is_const:  # conditions are Python's truth values
+                return Array(str(value.linear.const != 0), value.dtype, constant=True)
             return Array(value.linear.source(), value.dtype, constant=value.linear.is_const)
         if value.dtype.startswith("uint") and value.offset != Linear():  # base and offset may be negative by themselves
             text = f"({value.base} + {value.offset.source()}).astype({numpy_name(value.dtype)})"
@@ -138,7 +140,8 @@ class Integers:
         if not isinstance(a, Array) and not isinstance(b, Array):
             (x, u), (y, v) = _parts(a), _parts(b)
             if u.is_const and v.is_const:
-                return self.lane(f"(({x} + {u.const}) {symbol} ({y} + {v.const}))", Linear(), dtype)
+                left, right = (_signed(each.const) if symbol in "&|^" else each.const for each in (u, v))
+                return self.lane(f"(({x} + {left}) {symbol} ({y} + {right}))", Linear(), dtype)
         return self.plain(symbol, a, b, dtype)
 
     def plain(self, symbol: str, a: Integer, b: Integer, dtype: str) -> Array:
@@ -181,6 +184,11 @@ class Integers:
         if offset.is_const:
             return Array(self.source.hoist(f"decide({text})"), "bool", constant=True)
         return Array(text, "bool")
+
+
+def _signed(constant: int) -> int:
+    """The number with the same 64 bits that bases, which are signed, can meet: descriptors have their highest bit set."""
+    return constant - (1 << 64) if constant >> 63 == 1 else constant
 
 
 def _parts(value: Uniform | Lane) -> tuple[str, Linear]:

@@ -209,7 +209,10 @@ class _Translator(HopperInstructions):
 
     def write_if(self, s: Statement) -> None:
         then, other = s.body
-        self.branch(self.array(s.args[0]), then, other)
+        condition = self.array(s.args[0])
+        if s.args[0].dtype != "bool":  # a number, of which zero alone is false
+            condition = self.integers.compare("ne", condition, Uniform(Linear(), s.args[0].dtype))
+        self.branch(condition, then, other)
 
     def branch(self, condition: Array, then: Statement | None, other: Statement | None) -> None:
         """Writes a branch: for all lanes, for none, and under masks."""

@@ -289,6 +289,8 @@ def why_not_ahead(program: TileProgram, loop: Loop, copy: Copy) -> str | None:
         return "where it reads or writes depends on data"
     if any(uses(offset, loop.variable) for offset in copy.target.offsets):
         return f"it writes another part of {tile.name} in each iteration"
+    if any(uses(offset, around.variable) for around in _loops(program) for offset in copy.target.offsets):
+        return f"it writes another part of {tile.name} in each iteration of a loop around it"
     inside = list(walk(loop.body))
     if any(source in written(statement) for statement in inside):
         return f"the loop also writes {source.name}"
@@ -303,6 +305,10 @@ def why_not_ahead(program: TileProgram, loop: Loop, copy: Copy) -> str | None:
     if not all(_readable_at_stage(program, statement, tile) for statement in inside):
         return f"a statement that reads {tile.name} cannot tell its stages apart"
     return None
+
+
+def _loops(program: TileProgram) -> list[Loop]:
+    return [statement for statement in walk(program.body) if isinstance(statement, Loop)]
 
 
 def _readable_at_stage(program: TileProgram, statement: Statement, tile: Buffer) -> bool:
