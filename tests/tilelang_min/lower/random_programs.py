@@ -113,9 +113,12 @@ def products(draw: Any) -> Drawn:
         "serial",
         "halves",
         "manual",
+        "outer",
+        "blocks",
     )
     side_a, side_b = pick("shared", "shared", "fragment"), pick("shared", "shared", "shared", "fragment")
     layouts = [pick(*LAYOUTS), pick(*LAYOUTS)]
+    stale = draw(st.booleans())  # form "outer" multiplies the part of the first round in the second one too
     policy, epilogue = pick(*POLICIES), pick("", "", "bias", "column", "relu", "shared", "clear")
     a_tile, b_tile = ((bk, bm) if ta else (bm, bk)), ((bn, bk) if tb else (bk, bn))
     size = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1}[dtype]
@@ -187,6 +190,17 @@ def products(draw: Any) -> Drawn:
         body += _lines(12, copy_b("ko"), f"if ko + 1 < {steps}:")
         body += _lines(16, copy_a("(ko + 1)").replace("A_s", stage("(ko + 1)")))
         body += _lines(12, gemm.replace("A_s", stage("ko")))
+    elif (
+        form == "outer" and "fragment" not in (side_a, side_b) and not layouts[0]
+    ):  # an outer loop chooses a part of a tile
+        body = body.replace(f"A_s = T.alloc_shared({a_tile}", f"A_s = T.alloc_shared({(2, *a_tile)}")
+        chosen = lambda place: f"A_s[{place}, 0:{a_tile[0]}, 0:{a_tile[1]}]"  # noqa: E731
+        body += _lines(8, "for g in T.serial(2):") + _lines(12, loop)
+        body += _lines(16, copy_a("ko").replace("A_s", chosen("g")), copy_b("ko"))
+        body += _lines(16, gemm.replace("A_s", chosen("0" if stale else "g")))
+        used *= 2
+    elif form == "blocks":  # loops of blocks differ in length, and some have none
+        body += _lines(8, loop.replace(str(steps), f"(by * 2 + bx) % {steps + 1}", 1)) + whole
     elif form == "scaled":
         body += _lines(8, loop) + _lines(12, copy_a("ko"), copy_b("ko"))
         body += _lines(12, f"for i, j in T.Parallel({a_tile[0]}, {a_tile[1]}):")
@@ -194,7 +208,7 @@ def products(draw: Any) -> Drawn:
         used *= 2
     else:
         body += _lines(8, loop if form == "plain" else f"for ko in T.serial({steps}):") + whole
-    if epilogue == "clear" and form != "manual":  # the sum so far is thrown away
+    if epilogue == "clear" and form not in ("manual", "outer"):  # the sum so far is thrown away
         body += _lines(8, copy_a("0"), copy_b("0"), *to_fragments, gemm.replace("policy", "clear_accum=True, policy"))
         used[:] = 0
         used[0] = 1
@@ -202,6 +216,15 @@ def products(draw: Any) -> Drawn:
     bias, column = _values(3, (n,), "float32"), _values(4, (m,), "float32")
     wa, wb = (_wide(a).T if ta else _wide(a)), (_wide(b).T if tb else _wide(b))
     expected = (wa * np.repeat(used, bk)[:k]) @ wb
+    if form == "outer" and "A_s[0, " in body:
+        last = np.zeros((m, bk))
+        last[:, : k - (steps - 1) * bk] = wa[:, (steps - 1) * bk :]
+        expected = wa @ wb + sum(last[:, : len(part)] @ part for part in np.split(wb, range(bk, k, bk)))
+    elif form == "blocks" and epilogue != "clear":
+        for y, x in itertools.product(range(-(-m // bm)), range(-(-n // bn))):
+            rows, columns = slice(y * bm, (y + 1) * bm), slice(x * bn, (x + 1) * bn)
+            length = (y * 2 + x) % (steps + 1) * bk
+            expected[rows, columns] = wa[rows, :length] @ wb[:length, columns]
     body += _epilogue(epilogue, bm, bn, accum, out)
     if epilogue == "bias":
         expected = expected + _wide(bias)
