@@ -22,7 +22,6 @@ from tilelang_min.language.constructs import CONSTRUCTS
 from tilelang_min.runtime import cuda
 
 TESTS = Path(__file__).parents[1] / "tilelang_min"
-KERNELS = Path(__file__).parents[2] / "workloads" / "kernels"
 MODULES = {
     "lower": (
         "test_atomics",
@@ -100,7 +99,7 @@ def here() -> str | None:
     return f"cuda:sm_{major}{minor}{'a' if major >= 9 else ''}"
 
 
-for _folder in (KERNELS, *(TESTS / room for room in MODULES)):
+for _folder in (TESTS / room for room in MODULES):
     sys.path.insert(0, str(_folder))
 CASES = list(cases()) if here() else []
 

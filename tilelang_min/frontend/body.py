@@ -8,7 +8,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.errors import TileLangError
-from tilelang_min.frontend.evaluate import first_line
+from tilelang_min.frontend.evaluate import REPORT, first_line
 from tilelang_min.frontend.macros import inline
 from tilelang_min.frontend.statements import StatementParser
 from tilelang_min.frontend.values import Access, Variable, as_expression, constant, dtype_of, is_expression
@@ -34,7 +34,7 @@ class BodyParser(StatementParser):
         except TileLangError:
             raise
         except Exception as error:  # what TVM refuses
-            raise self.error(node, f"this statement cannot be compiled: {first_line(error)}") from error
+            raise self.error(node, f"this statement cannot be compiled: {first_line(error)}", REPORT) from error
 
     def _statement(self, node: ast.stmt, out: list[Statement]) -> None:
         if isinstance(node, ast.Pass):

@@ -44,6 +44,10 @@ _UNARY_MATH = {
 }
 
 
+REPORT = "write it another way; if it is right as it stands, please report it with the kernel's source"
+"""What to do about what TVM refuses, whose words are for others than kernel authors."""
+
+
 def first_line(error: Exception) -> str:
     """What an exception says, in one line."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
@@ -112,7 +116,7 @@ class Evaluator(Operators):
         except TileLangError:
             raise
         except Exception as error:  # what TVM refuses, such as a constant that does not fit 32 bits
-            raise self.error(node, f"this expression cannot be compiled: {first_line(error)}") from error
+            raise self.error(node, f"this expression cannot be compiled: {first_line(error)}", REPORT) from error
 
     def value(self, node: ast.expr) -> Any:
         """A number or expression; a full tile access is read."""
