@@ -190,16 +190,20 @@ def samples_of(bundle: Path, report: Path) -> dict[int, float]:
     }
 
 
-def seldom(operations: Sequence[dict[str, Any]]) -> list[str]:
-    """Labels of operations that each worker came to once, in a kernel in which operations of as many workers run many times.
+def seldom(operations: Sequence[dict[str, Any]], bundle: Path) -> list[str]:
+    """Labels of operations of a loop that each worker came to once at most, where others of as many workers ran many times.
 
-    What stands in front of a loop or behind it does so rightly. If most of a kernel's operations are here, clock reads are missing.
+    A loop of one iteration may say so rightly; else clock reads are missing in it.
     """
+    import tilelang_min as tilelang
+
+    known = {operation.id: operation for operation in tilelang.load(bundle).operations}
+    loops = {number for number, operation in known.items() if operation.kind == "loop"}
     most: dict[int, float] = {}
     for item in operations:
         most[item["workers"]] = max(most.get(item["workers"], 0.0), item["count"] / max(item["workers"], 1))
     once = [item for item in operations if item["count"] <= item["workers"] and most[item["workers"]] > 1]
-    return [item["label"] for item in once if item["kind"] in ("parallel", "reduce", "gemm")]
+    return [item["label"] for item in once if known[item["operation"]].parent in loops]
 
 
 def report(bundles: Path, out: Path, result: Path) -> int:
@@ -223,9 +227,9 @@ def report(bundles: Path, out: Path, result: Path) -> int:
             kernel["spearman"][build] = agreement
             shown = "-" if agreement is None else f"{agreement:.3f}"
             print(f"  Spearman with the samples of the {build} build: {shown} ({len(timed)} operations)")
-        rare = seldom(operations)
+        rare = seldom(operations, bundles / f"{name}-clocked.tlk")
         if rare:
-            print(f"  come to far less often than others of the same workers, although in a loop: {', '.join(rare)}")
+            print(f"  in a loop, and yet come to only once a worker: {', '.join(rare)}")
         total, samples = sum(cycles.values()), kernel["samples"].get("plain", {})
         of = sum(samples.values()) or 1.0
         for item in sorted(operations, key=lambda each: -cycles[each["operation"]]):

@@ -206,8 +206,12 @@ class _Instrumenter:
         return Slot(self.operation, phase)
 
     def is_structure(self, statement: Any) -> bool:
-        """Whether other operations stand inside, and are not part of this one."""
-        if self.operation in self.leaves:
+        """Whether other operations stand inside, and are not part of this one.
+
+        On a CPU an operation may bring data of others on the way, in the midst of its own loops.  On a GPU operations are parts
+        of others in straight lines only: a loop with several is one of the program's, whatever stands in front of it.
+        """
+        if self.operation in self.leaves and (self.kind == "cpu" or not isinstance(statement, (tirx.For, tirx.While))):
             return False
         return any(number != self.operation for number in operations_in(statement))
 

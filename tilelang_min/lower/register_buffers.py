@@ -86,6 +86,7 @@ class _Writer:
         with context.nested() as body:
             context.mark(loop.operation)
             self.iteration()
+        context.mark(loop.operation)  # the loop is no part of the copy that stands in front of it
         context.emit(
             tirx.For(loop.variable, index(loop.start), index(loop.extent), tirx.ForKind.SERIAL, sequence(body))
         )
