@@ -1,9 +1,10 @@
 """What ``tileprof run`` adds to Nsight Compute: the profiled phase of a run beside ncu alone, on the same kernels and metrics.
 
-    python benchmarks/ncu_overhead.py [OUT] [--cases N] [--rounds 2] [--workers N] [--keep FOLDER]
+    python benchmarks/ncu_overhead.py [OUT] [--cases N] [--rounds 3] [--workers N] [--keep FOLDER]
 
 Needs an NVIDIA GPU, ncu, ncu-report and the compiler.  Method: a workload of N matrix products (types, sizes, layouts, tiles and
-stages of ``workloads/gemm.yaml``), each timed shortly and then profiled.  In turns, the order reversed from round to round:
+stages of ``workloads/gemm.yaml``), each timed shortly and then profiled.  A first round, which fills caches and (in a virtual
+machine) makes the host hand out memory, is recorded and not counted.  In turns, the order reversed from round to round:
 
 * ``tileprof run`` with ncu.  Its profiled phase is what the run itself keeps in ``raw/ncu-phases.json``: from the start of each ncu
   process until its report is read and joined with the tile operations.  Compiling, simulating and timing are over when the phase
@@ -221,7 +222,7 @@ def main() -> int:
     parser.add_argument("--launch", type=Path, help="be the minimal launcher of these bundles")
     parser.add_argument("--dry", action="store_true", help="with --launch: without telling a profiler")
     parser.add_argument("--cases", type=int, default=48)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--target", default="cuda:sm_90a")
     parser.add_argument("--keep", type=Path, help="folder of the runs; a temporary one by default")
@@ -235,7 +236,7 @@ def main() -> int:
         file.write_text(workload(chosen.cases, chosen.target), encoding="utf-8")
         rounds: list[dict[str, Any]] = []
         bundles: list[Path] = []
-        for number in range(chosen.rounds):
+        for number in range(1 + chosen.rounds):
             row: dict[str, Any] = {}
             for step in ("run", "bare") if number % 2 == 0 else ("bare", "run"):
                 if step == "run":
@@ -244,11 +245,12 @@ def main() -> int:
                 else:
                     row |= run_bare(bundles, folder)
             rounds.append({**row, "ratio": round(row["phase_s"] / row["bare_s"], 3)})
-            print(f"round {number + 1}: {rounds[-1]}", flush=True)
+            print(f"round {number}: {rounds[-1]}", flush=True)
         counted = with_counters(folder / "run")
+    first, *rounds = rounds
     ratio = statistics.median(row["ratio"] for row in rounds)
     bare_s = min(row["bare_s"] for row in rounds)
-    record = {**facts(), "cases_with_counters": counted, "rounds": rounds, "ratio": ratio}
+    record = {**facts(), "cases_with_counters": counted, "not_counted": first, "rounds": rounds, "ratio": ratio}
     chosen.out.mkdir(parents=True, exist_ok=True)
     place = chosen.out / f"{record['date']}-ncu-overhead.json"
     place.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
