@@ -136,7 +136,7 @@ def test_times_of_another_machine_are_not_mixed_in(call: Resumes, tmp_path: Path
     call("--force", text=text)
     with sqlite3.connect(tmp_path / "run/run.sqlite") as connection:
         (machine,) = connection.execute("SELECT value FROM run WHERE key = 'machine'").fetchone()
-        other = {**json.loads(machine), "cpu": "Abacus 9000"}
+        other = {**json.loads(machine), "cpu": "Abacus 9000", "gpus": []}
         connection.execute("UPDATE run SET value = ? WHERE key = 'machine'", (json.dumps(other),))
     connection.close()
     drop(tmp_path / "run", ALL[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_a_command_gets_the_cases_values_and_is_timed_as_a_whole(foreign_run: An
 def test_without_the_device_it_is_not_run_and_says_so(foreign_run: Any) -> None:
     case = foreign_run.case("prepared[N=100]@a100")
     assert (case.status, case.timing) == ("not_run", None)
-    assert "NVIDIA GPU" in case.reason
+    assert re.search("no NVIDIA GPU|sm_80 binaries do not run on", case.reason)  # none here, or another
 
 
 def test_the_report_has_the_cases(foreign_run: Any) -> None:
