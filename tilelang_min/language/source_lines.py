@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +17,20 @@ def source_lines(function: Callable[..., Any]) -> tuple[list[str], int]:
     Raises LanguageError when Python cannot show the source (a function made by ``exec``, or an edited interactive cell).
     """
     try:
+        _must_have_lines(function)
         return _by_parsing(function) or inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise LanguageError(
             f"the source of kernel {function.__name__!r} cannot be read ({error})",
             remedy="define the kernel in a file or a notebook cell; functions made by exec() have no source",
         ) from error
+
+
+def _must_have_lines(function: Callable[..., Any]) -> None:
+    """OSError for code that is from no file and no cell: from Python 3.13 on ``inspect`` gives lines of the module around it."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is not None and code.co_filename.startswith("<") and not linecache.getlines(code.co_filename):
+        raise OSError(f"its code is from {code.co_filename}")
 
 
 def _by_parsing(function: Callable[..., Any]) -> tuple[list[str], int] | None:

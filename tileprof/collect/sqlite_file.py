@@ -19,12 +19,16 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        connection: sqlite3.Connection | None = None
         try:
-            self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-            self._connection.row_factory = sqlite3.Row
-            self._names = {str(row[0]) for row in self._connection.execute("SELECT name FROM sqlite_master")}
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            connection.row_factory = sqlite3.Row
+            self._names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             raise ProfileFormatError(f"{path} is no whole SQLite file: {error}", remedy=_REMEDY) from None
+        self._connection = connection
 
     def __enter__(self) -> Database:
         return self

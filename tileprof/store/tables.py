@@ -101,13 +101,17 @@ def connect(path: Path, *, most_pages: int | None = None) -> sqlite3.Connection:
     ``most_pages`` limits the file's size in pages of 4 KiB, as a full disk would.
     """
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA page_size = 4096")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA busy_timeout = 2000")
-    if most_pages is not None:
-        connection.execute(f"PRAGMA max_page_count = {int(most_pages)}")
+    try:
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA busy_timeout = 2000")
+        if most_pages is not None:
+            connection.execute(f"PRAGMA max_page_count = {int(most_pages)}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

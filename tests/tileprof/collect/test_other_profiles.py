@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tileprof.collect import anything, hatchet_file, scrub
+from tileprof.collect.sqlite_file import MAGIC, Database
 from tileprof.errors import MeasurementInvalid, ProfileFormatError, TileprofError
 
 GUID = "_00003fdc_92cb_4e6f_a1b2_000000000000"
@@ -258,3 +259,14 @@ def test_home_directories_are_nobodys(text: str, clean: str) -> None:
 )
 def test_names_without_decoration(text: str, clean: str) -> None:
     assert scrub.kernel_name(text) == clean
+
+
+def test_what_is_no_database_is_closed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **named: opened.append(connect(*args, **named)) or opened[-1])
+    (tmp_path / "cut.sqlite").write_bytes(MAGIC + bytes(500))
+    with pytest.raises(ProfileFormatError, match="is no whole SQLite file"):
+        Database(tmp_path / "cut.sqlite")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")

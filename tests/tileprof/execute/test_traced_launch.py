@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ BEHAVIOUR
 def export(path: Path, kernels: list[tuple[str, int]]) -> None:
     """An export with launches (symbol, nanoseconds), one behind the other."""
     names = sorted({name for name, _ in kernels})
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
         connection.executemany("INSERT INTO StringIds VALUES (?, ?)", list(enumerate(names)))
         connection.execute(
