@@ -82,8 +82,7 @@ class HopperPlan:
     gives (as TileProgram's).  ``cluster``: blocks that share loads.  ``overlap``: a second
     product of a loop may run during the work of the next iteration.  ``stores``, by ``id()`` of the statement: copies to tensors
     that go through a staging tile.
-    ``split``: blocks that share the iterations of a loop.  ``masks``: nests have a version without conditions for tiles in which
-    none holds; ``versions``: operations of those that have; ``plain``: these versions, kept because layouts go by their ``id()``.
+    ``split``: blocks that share the iterations of a loop.
     ``notes`` say what was decided against, and why, for people.
     """
 
@@ -95,9 +94,6 @@ class HopperPlan:
     cluster: int = 1
     overlap: bool = False
     split: Split | None = None
-    masks: bool = False
-    versions: set[int] = field(default_factory=set)
-    plain: list[Any] = field(default_factory=list)
     stores: dict[int, StagedStore] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -118,10 +114,6 @@ class HopperPlan:
             chosen.append("persistent blocks")
         if self.cluster > 1:
             chosen.append(f"clusters of {self.cluster} blocks")
-        chosen += [
-            f"operation {number}: two versions, one for tiles without its conditions"
-            for number in sorted(self.versions)
-        ]
         if self.split is not None:
             kept = f"{self.split.parts} of them keep a part each" if self.split.parts > 1 else "the first keeps it"
             chosen.append(

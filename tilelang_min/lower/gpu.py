@@ -44,7 +44,6 @@ from tilelang_min.lower.rings import consume
 from tilelang_min.lower.shared_storage import allocate_shared
 from tilelang_min.lower.tma import TensorMaps
 from tilelang_min.lower.tma_store import finish_stores, store_fragment
-from tilelang_min.lower.versions import versions
 from tilelang_min.lower.warp_groups import lower_roles, needs_fences
 from tilelang_min.program import ThreadProgram
 from tilelang_min.targets import Target
@@ -154,7 +153,7 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
     elif isinstance(statement, Copy) and id(statement) in layouts.hopper.stores:
         store_fragment(context, context.maps, layouts, statement)
     elif isinstance(statement, (Copy, Fill, Parallel)):
-        _nest(context, layouts, statement)
+        lower_nest(context, layouts, statement)
     elif isinstance(statement, Gemm):
         _gemm(context, layouts, statement)
     elif isinstance(statement, Reduce):
@@ -193,24 +192,6 @@ def _statement(context: Context, layouts: Layouts, statement: Statement) -> None
         context.emit(tirx.Evaluate(ptx["cp.async.wait_group"](statement.pending)))
     else:
         raise TypeError(f"no lowering for {type(statement).__name__}")
-
-
-def _nest(context: Context, layouts: Layouts, statement: Copy | Fill | Parallel) -> None:
-    """A nest; one without its conditions besides, where that is asked for and possible."""
-    plan, found = layouts.hopper, None
-    if plan.masks and isinstance(statement, Parallel):
-        found = versions(context, layouts, statement)
-    if found is None:
-        lower_nest(context, layouts, statement)
-        return
-    possible, plain = found
-    plan.versions.add(statement.operation)
-    with context.nested() as masked:
-        lower_nest(context, layouts, statement)
-    with context.nested() as unmasked:
-        lower_nest(context, layouts, plain)
-    context.mark(statement.operation)
-    context.emit(tirx.IfThenElse(possible, sequence(masked), sequence(unmasked)))
 
 
 def _gemm(context: Context, layouts: Layouts, gemm: Gemm) -> None:

@@ -50,7 +50,6 @@ class HopperOptions:
     """What may be used; the compile option ``hopper`` gives some of them by name.
 
     ``split``: blocks share the iterations of a tile's loop where there are few tiles; a number says how many do.
-    ``masks``: nests get a version without their conditions for tiles in which none holds; off until it is measured.
     Clusters are off: pairs of blocks that share loads were right and slower on an H200 at every size of ``docs/hopper.md``.
     """
 
@@ -61,7 +60,6 @@ class HopperOptions:
     overlap: bool = True
     cluster: bool = False
     split: bool | int = True
-    masks: bool = False
 
     @classmethod
     def of(cls, value: object) -> HopperOptions:
@@ -93,7 +91,7 @@ def plan_hopper(program: TileProgram, target: Target, options: HopperOptions) ->
     plan_products(program, target, plan)
     if plan.gemms and options.tma and options.warp_specialize:
         loops = list(_rings(program, program.body, plan, target))
-        plan.overlap, plan.masks = options.overlap, options.masks
+        plan.overlap = options.overlap
         plan.loops = frozenset(loop.operation for loop in loops)
         if loops:
             _order(program, loops, target, options, plan)

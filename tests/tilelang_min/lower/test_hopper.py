@@ -299,23 +299,6 @@ def test_attention_keeps_its_weights_in_registers(block: tuple[int, int], thread
     np.testing.assert_allclose(result, module.reference(*inputs, causal=causal), atol=3e-3)
 
 
-@pytest.mark.parametrize("seq_len", [128, 136])
-def test_tiles_without_conditions_have_a_version(seq_len: int) -> None:
-    """Causal attention: tiles of keys that all queries of the block see; of the last tile some keys are no keys."""
-    module = quickstart("attention")
-    kernel = module.attention.prim_func(1, 1, seq_len, 64, causal=True, block_M=64, block_N=32, threads=128)
-    plan, program, _ = lowered(kernel, masks=True)
-    assert len(plan.versions) == 1
-    assert "two versions" in plan.describe()
-    assert not lowered(kernel)[0].versions
-    whole = module.attention.prim_func(1, 1, 128, 64, block_M=64, block_N=32, threads=128)
-    assert not lowered(whole, masks=True)[0].versions  # it has no conditions
-    generator = np.random.default_rng(6)
-    inputs = [generator.standard_normal((1, seq_len, 1, 64)).astype(np.float16) for _ in "QKV"]
-    result = simulate(program, dict(zip("QKV", inputs, strict=True))).outputs["Output"].astype(np.float64)
-    np.testing.assert_allclose(result, module.reference(*inputs, causal=True), atol=3e-3)
-
-
 def test_operands_that_other_lanes_hold_go_through_panels() -> None:
     """Two warp groups side by side each hold half of the first product's columns; the second needs all of them along K."""
 
