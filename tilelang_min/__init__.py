@@ -14,20 +14,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min import errors, language, layout, targets
+from tilelang_min.driver.foreign_options import PassConfigKey
 from tilelang_min.driver.jit import compile, jit
 from tilelang_min.driver.kernel import Kernel, load
 from tilelang_min.driver.simulated import Analysis
 from tilelang_min.driver.target_names import get_backend, get_target_arch
+from tilelang_min.language.types import ceildiv as cdiv
 
 if TYPE_CHECKING:
     from tilelang_min import access
 
 __version__ = "0.1.0"
 
+JITKernel = Kernel
+"""TileLang's name of a compiled kernel."""
+
 __all__ = [
     "Analysis",
+    "JITKernel",
     "Kernel",
+    "PassConfigKey",
     "access",
+    "cdiv",
     "compile",
     "device_info",
     "errors",
@@ -38,6 +46,7 @@ __all__ = [
     "language",
     "layout",
     "load",
+    "next_power_of_2",
     "profile",
     "targets",
 ]
@@ -51,6 +60,11 @@ def profile(kernel: Kernel, *args: Any, profiler: str = "auto") -> Any:
     from importlib import import_module
 
     return import_module("tileprof.session").profile(kernel, *args, profiler=profiler)
+
+
+def next_power_of_2(number: int) -> int:
+    """The smallest power of two that is at least ``number`` (1 for what is below)."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 def device_info() -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from tilelang_min.driver.caching import cached
+from tilelang_min.driver.foreign_options import FOREIGN, check_foreign
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
@@ -23,23 +24,29 @@ _Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
 def compile(
     prim_func: PrimFunc,
-    target: str | Target | None = None,
+    target: str | Target | int | list[int] | tuple[int, ...] | None = None,
     *,
     out_idx: int | list[int] | tuple[int, ...] | None = None,
     instrument: str | None = None,
     arch_params: dict[str, Any] | None = None,
     cache: bool = True,
     options: dict[str, Any] | None = None,
+    **foreign: Any,
 ) -> Kernel:
     """Compile a kernel, or take it from the disk cache.
 
     ``target``: see :mod:`tilelang_min.driver.target_names`.  ``out_idx``: numbers of the parameters that a call allocates
     and returns.  ``instrument="operations"`` makes a build that reads the clock around tile operations: after a launch
     ``kernel.cycles()`` says what each took (see ``docs/cycles.md``).  ``options``: ``hopper`` and
-    ``double_buffer`` (``docs/hopper.md``, ``docs/mma-sync.md``), all others go to the code generator.
+    ``double_buffer`` (``docs/hopper.md``, ``docs/mma-sync.md``), all others go to the code generator.  ``foreign``: TileLang's
+    options that say how its compiler works, see :mod:`tilelang_min.driver.foreign_options`.
 
     Raises TileLangError subclasses that name place and remedy.
     """
+    for name in check_foreign(foreign):
+        raise LanguageError(f"tilelang.compile has no option {name!r}", remedy=did_you_mean(name, _options()))
+    if isinstance(target, (int, list, tuple)):  # TileLang's second argument is out_idx
+        target, out_idx = None, target if out_idx is None else out_idx
     if not isinstance(prim_func, PrimFunc):
         raise LanguageError(
             f"tilelang.compile takes a @T.prim_func, not {type(prim_func).__name__}",
@@ -64,6 +71,12 @@ def compile(
         prim_func, chosen, out_idx=out_idx, instrument=kind, cache=cache, options=options
     )
     return kernel
+
+
+def _options() -> list[str]:
+    """The options of ``compile`` and ``jit``."""
+    own = [name for name in inspect.signature(compile).parameters if name not in ("prim_func", "target", "foreign")]
+    return [*own, *FOREIGN]
 
 
 def _build(
@@ -116,10 +129,11 @@ def jit(target: Any = None, **options: Any) -> Any:
     Calling the factory gives a compiled :class:`Kernel`.  ``factory.for_target(name)(...)`` compiles for another target,
     ``factory.instrumented()(...)`` builds with clock reads; ``factory.prim_func(...)`` gives the uncompiled kernel.
     """
-    known = [name for name in inspect.signature(compile).parameters if name not in ("prim_func", "target")]
+    known = _options()
     for name in options:
         if name not in known:
             raise LanguageError(f"tilelang.jit has no option {name!r}", remedy=did_you_mean(name, known))
+    options = check_foreign(options)
     if callable(target) and not isinstance(target, (str, Target)):
         return _wrap(target, None, options)
     return lambda factory: _wrap(factory, target, options)

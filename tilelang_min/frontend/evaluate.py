@@ -26,7 +26,7 @@ from tilelang_min.frontend.values import (
 )
 from tilelang_min.ir.nodes import Buffer
 from tilelang_min.language import DTYPES, Construct, Dynamic
-from tilelang_min.language.types import DTYPE_ALIASES
+from tilelang_min.language.types import NOT_HELD, DType, normal_dtype
 from tilelang_min.program.dtypes import DATA_TYPES, is_float
 
 _UNARY_MATH = {
@@ -48,17 +48,13 @@ REPORT = "write it another way; if it is right as it stands, please report it wi
 """What to do about what TVM refuses, whose words are for others than kernel authors."""
 
 
+NOT_HELD_REMEDY = "hold its bits in a wider type (two 4-bit numbers in a uint8) and take them apart with >> and &"
+"""What to do about a data type that TileLang names and that no tile can have here."""
+
+
 def first_line(error: Exception) -> str:
     """What an exception says, in one line."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__).strip()
-
-
-def normal_dtype(name: Any) -> str | None:
-    """The data type that ``name`` means, or None."""
-    if not isinstance(name, str):
-        return None
-    name = DTYPE_ALIASES.get(name, name)
-    return name if name in DTYPES else None
 
 
 class Evaluator(Operators):
@@ -226,7 +222,7 @@ class Evaluator(Operators):
             if node.attr == "shape":
                 return owner.shape
             if node.attr == "dtype":
-                return owner.dtype
+                return DType(owner.dtype)
             raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
         try:
             value = getattr(owner, node.attr)
@@ -308,6 +304,8 @@ class Evaluator(Operators):
                     f"use it {place.get(function.kind, 'as a statement of its own')}: {function.signature}",
                 )
             return self._math(node, function)
+        if isinstance(function, DType):
+            return self._conversion(node, function)
         if not callable(function):
             raise self.error(node, "this value cannot be called")
         arguments = [self.raw(argument) for argument in node.args]
@@ -328,6 +326,12 @@ class Evaluator(Operators):
                 f"calling {self.source.segment(node.func)} failed: {type(error).__name__}: {error}",
                 f"its arguments here are {', '.join([*map(str, arguments), *(f'{k}={v}' for k, v in keywords.items())])}",
             ) from error
+
+    def _conversion(self, node: ast.Call, dtype: DType) -> Any:
+        """``T.float32(x)``: a number or an expression in that type."""
+        if len(node.args) != 1 or node.keywords:
+            raise self.error(node, f"T.{dtype}(...) converts one value", f"write T.{dtype}(x)")
+        return convert(self.value(node.args[0]), self.dtype(node.func))
 
     def _math(self, node: ast.Call, function: Construct) -> Any:
         arguments = list(node.args)
@@ -368,6 +372,8 @@ class Evaluator(Operators):
         value = self.raw(node)
         found = normal_dtype(value)
         if found is None:
+            if str(value) in NOT_HELD:
+                raise self.error(node, f"no tile of {value} can be made in this version", NOT_HELD_REMEDY)
             near = difflib.get_close_matches(str(value), list(DTYPES), n=1)
             raise self.error(
                 node,

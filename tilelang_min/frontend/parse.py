@@ -9,7 +9,7 @@ from tvm import tirx
 
 from tilelang_min.errors import ShapeError
 from tilelang_min.frontend.body import BodyParser, counted
-from tilelang_min.frontend.evaluate import Evaluator, normal_dtype
+from tilelang_min.frontend.evaluate import NOT_HELD_REMEDY, Evaluator
 from tilelang_min.frontend.local_tiles import check_local_tiles
 from tilelang_min.frontend.source import read_source
 from tilelang_min.frontend.surroundings import surroundings, whole_file
@@ -18,6 +18,7 @@ from tilelang_min.ir.expressions import bind_blocks, simplify
 from tilelang_min.ir.nodes import Buffer, Expr, Statement, TileProgram
 from tilelang_min.ir.sizes import text_of
 from tilelang_min.language import DTYPES, Construct, Dynamic, PrimFunc, Tensor
+from tilelang_min.language.types import NOT_HELD, normal_dtype
 
 
 def parse(kernel: PrimFunc) -> TileProgram:
@@ -166,7 +167,7 @@ class KernelParser(BodyParser):
             raise self.error(
                 argument.annotation,
                 f"{annotation.dtype!r} is not a supported data type",
-                f"use one of {', '.join(DTYPES)}",
+                NOT_HELD_REMEDY if str(annotation.dtype) in NOT_HELD else f"use one of {', '.join(DTYPES)}",
             )
         elements = 1
         for number in shape:

@@ -17,22 +17,24 @@ from tilelang_min.language.prim_func import (
     prim_func,
 )
 from tilelang_min.language.sizes import Dynamic, dynamic, symbolic
-from tilelang_min.language.types import DTYPES, GemmWarpPolicy, ceildiv, dtype_bytes
+from tilelang_min.language.types import DTYPES, NOT_HELD, DType, GemmWarpPolicy, ceildiv, dtype_bytes
 
-bool_ = "bool"
-bfloat16 = "bfloat16"
-float16 = "float16"
-float32 = "float32"
-float64 = "float64"
-float8_e4m3 = "float8_e4m3"
-float8_e5m2 = "float8_e5m2"
-int8 = "int8"
-int16 = "int16"
-int32 = "int32"
-int64 = "int64"
-uint8 = "uint8"
-uint16 = "uint16"
-uint32 = "uint32"
+dtype = DType
+bool_ = bool = DType("bool")
+bfloat16 = DType("bfloat16")
+float16 = half = DType("float16")
+float32 = float = DType("float32")
+float64 = double = DType("float64")
+float8_e4m3 = DType("float8_e4m3")
+float8_e4m3fn = DType("float8_e4m3fn")
+float8_e5m2 = DType("float8_e5m2")
+int8 = DType("int8")
+int16 = short = DType("int16")
+int32 = int = DType("int32")
+int64 = long = DType("int64")
+uint8 = DType("uint8")
+uint16 = DType("uint16")
+uint32 = uint = DType("uint32")
 
 Kernel = CONSTRUCTS["Kernel"]
 Parallel = CONSTRUCTS["Parallel"]
@@ -107,32 +109,40 @@ __all__ = [
     "atomic_max",
     "atomic_min",
     "bfloat16",
+    "bool",
     "bool_",
     "cast",
     "ceil",
     "ceildiv",
     "clear",
     "copy",
+    "double",
+    "dtype",
     "dtype_bytes",
     "dynamic",
     "exp",
     "exp2",
     "fill",
+    "float",
     "float8_e4m3",
+    "float8_e4m3fn",
     "float8_e5m2",
     "float16",
     "float32",
     "float64",
     "floor",
     "gemm",
+    "half",
     "if_then_else",
     "infinity",
+    "int",
     "int8",
     "int16",
     "int32",
     "int64",
     "log",
     "log2",
+    "long",
     "macro",
     "make_swizzled_layout",
     "max",
@@ -147,11 +157,13 @@ __all__ = [
     "rows",
     "rsqrt",
     "serial",
+    "short",
     "sigmoid",
     "sqrt",
     "symbolic",
     "sync_threads",
     "tanh",
+    "uint",
     "uint8",
     "uint16",
     "uint32",
@@ -169,6 +181,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(name)
     from tilelang_min.language.constructs import PLANNED
 
+    if name in NOT_HELD:
+        return DType(name)
     if name in PLANNED:
         raise AttributeError(f"T.{name} is part of the language but not supported by this version; {PLANNED[name]}")
     near = difflib.get_close_matches(name, __all__, n=1, cutoff=0.7)
