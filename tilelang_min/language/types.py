@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from importlib import import_module
 from typing import Any, NoReturn
 
 from tilelang_min.errors import LanguageError
@@ -80,10 +81,8 @@ class DType(str):
 
     def as_torch(self) -> Any:
         """torch's data type."""
-        import torch
-
         name = normal_dtype(str(self)) or str(self)
-        return getattr(torch, _TORCH.get(name, name))
+        return getattr(import_module("torch"), _TORCH.get(name, name))
 
     def __call__(self, *args: Any) -> NoReturn:
         """Conversions mean something in the source of a ``@T.prim_func`` alone."""
