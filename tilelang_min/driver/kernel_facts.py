@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,21 @@ class KernelFacts:
                     remedy="give a block more of the work",
                 )
         return grid
+
+    def parameters_for(self, sizes: Mapping[str, int]) -> tuple[Parameter, ...]:
+        """The parameters of a launch with these runtime dimensions, shapes in numbers.  LaunchError for a missing one, and for a
+        tensor of more elements than a kernel can count."""
+        return runtime_sizes.fixed(self.parameters, sizes)
+
+    def metadata_for(self, sizes: Mapping[str, int]) -> KernelMetadata:
+        """The metadata of a launch with these runtime dimensions: grid, operations and bytes as numbers, not as recipes.
+
+        LaunchError for a missing one.
+        """
+        if not self.sizes:
+            return self.metadata
+        grid = self.grid_for(sizes)
+        return replace(self.metadata, grid=grid)
 
     def sizes_of(self, args: Sequence[Any]) -> dict[str, int]:
         """The runtime dimensions that these tensors have.  LaunchError where they disagree."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.driver.kernel_facts import KernelFacts
-from tilelang_min.errors import LaunchError
 from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.program import sizes as runtime_sizes
 
@@ -136,38 +135,41 @@ class SimulatedKernel(KernelFacts):
 
         Runtime dimensions are those of ``args``, or given as ``sizes``.  LaunchError where one is missing.
         """
-        if not args and not self.sizes and "simulated" in self.bundle.record["analyses"]:
-            return self._stored_analysis()
+        at = {**self.sizes_of(args), **(sizes or {})} if args else sizes or {}
+        key = self.analysis_key("simulated", at)
+        if not args and key in self.bundle.record["analyses"]:
+            return self._stored_analysis(key)
         from tilelang_min.driver.analysis import analyse
 
-        analysis = analyse(self, args, {**self.sizes_of(args), **(sizes or {})} if args else sizes or {})
-        if not self.sizes:
-            self.bundle.record["analyses"]["simulated"] = analysis.to_json()
+        analysis = analyse(self, args, at)
+        self.bundle.record["analyses"][key] = analysis.to_json()
         return analysis
 
-    def suggestions(self) -> list[Suggestion]:
+    def suggestions(self, sizes: Mapping[str, int] | None = None) -> list[Suggestion]:
         """For each shared tile with bank conflicts the smallest padding, and the swizzle, that remove them, each proved.
 
-        See :func:`tilelang_min.driver.suggestions.suggest`.  Kept in the bundle's record.
+        ``sizes``: the runtime dimensions of the launch, LaunchError where one is missing.  See
+        :func:`tilelang_min.driver.suggestions.suggest`.  Kept in the bundle's record.
         """
         from tilelang_min.driver.suggestion_records import Suggestion
 
-        if self.sizes:
-            raise LaunchError(
-                f"suggestions for kernel {self.name} depend on {', '.join(self.sizes)}",
-                remedy="compile the kernel with numbers in place of T.dynamic and ask that one",
-            )
         analyses = self.bundle.record["analyses"]
-        if "suggestions" not in analyses:
+        key = self.analysis_key("suggestions", sizes or {})
+        if key not in analyses:
             from tilelang_min.driver.suggestions import suggest
 
-            analyses["suggestions"] = [suggestion.to_json() for suggestion in suggest(self)]
-        return [Suggestion.from_json(record) for record in analyses["suggestions"]]
+            analyses[key] = [suggestion.to_json() for suggestion in suggest(self, sizes or {})]
+        return [Suggestion.from_json(record) for record in analyses[key]]
 
-    def _stored_analysis(self) -> Analysis:
+    def analysis_key(self, what: str, sizes: Mapping[str, int]) -> str:
+        """Where in the bundle's record an analysis of a launch with these sizes is kept."""
+        self.parameters_for(sizes)
+        return what if not self.sizes else f"{what} {', '.join(f'{name}={sizes[name]}' for name in self.sizes)}"
+
+    def _stored_analysis(self, key: str) -> Analysis:
         from tilelang_min.simulate.result import AccessCount
 
-        record = self.bundle.record["analyses"]["simulated"]
+        record = self.bundle.record["analyses"][key]
         return Analysis(
             counts=tuple(AccessCount.from_json(item) for item in record["counts"]),
             executed={int(key): value for key, value in record["executed"].items()},

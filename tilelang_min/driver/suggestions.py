@@ -6,7 +6,7 @@ placed so, by the very rules that counted the conflicts.  Nothing is derived fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang_min.access import bank_conflicts
@@ -31,9 +31,9 @@ BANK_PERIOD_BYTES = 256
 """Rows that are longer by this much (64 banks of 4 bytes, the most that any target has) conflict no less and no more."""
 
 
-def suggest(kernel: SimulatedKernel) -> list[Suggestion]:
+def suggest(kernel: SimulatedKernel, sizes: Mapping[str, int]) -> list[Suggestion]:
     """Suggestions for every shared tile of ``kernel`` with conflicts by known rules: what removes more comes first, of
-    equals a padding before a swizzle; then those for global memory.
+    equals a padding before a swizzle; then those for global memory.  ``sizes`` are the launch's runtime dimensions.
 
     Empty for a kernel without such conflicts, on a CPU, and where neither a padding nor a swizzle of rows lessens them.
     Raises SimulationError where the kernel cannot be simulated.
@@ -43,10 +43,11 @@ def suggest(kernel: SimulatedKernel) -> list[Suggestion]:
         return []
     from tilelang_min.driver.coalescing import coalescing
 
-    counts, registers = kernel.analyse().counts, kernel.metadata.registers_per_thread
-    found = coalescing(kernel._program, counts, registers)
+    counts, registers = kernel.analyse(sizes=sizes).counts, kernel.metadata.registers_per_thread
+    program = kernel.program_for(sizes)
+    found = coalescing(program, counts, registers)
     if any(c.space == "shared" and c.conflicts for c in counts):
-        found = [*suggest_for(kernel._program, registers, counts), *found]
+        found = [*suggest_for(program, registers, counts), *found]
     return found
 
 

@@ -16,8 +16,8 @@ Objectives = tuple[float, float, float]
 
 
 def problem(case: CaseResult) -> str:
-    """What two cases must have in common to be alternatives."""
-    return repr((case.target_name, sorted(case.shape.items()), sorted(case.args.items(), key=str)))
+    """What two cases must have in common to be alternatives, whether an extent is known when compiling or at launch."""
+    return repr((case.target_name, sorted(case.extents.items()), sorted(case.args.items(), key=str)))
 
 
 def marks(cases: Sequence[CaseResult], times: dict[str, float]) -> dict[str, int]:

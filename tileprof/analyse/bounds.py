@@ -125,10 +125,7 @@ class Facts:
 
     def parameter(self, name: str) -> Any:
         """A tile parameter, argument or extent of the case by name, or None."""
-        for part in (self.case.tiles, self.case.args, self.case.shape):
-            if name in part:
-                return part[name]
-        return None
+        return self.case.parameters.get(name)
 
 
 @cache

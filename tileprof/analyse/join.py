@@ -68,8 +68,10 @@ class Joined:
     notes: tuple[str, ...]
 
 
-def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
+def join_bundle(report: NcuReport, bundle: Path, grid: Sequence[int] | None = None) -> list[Joined]:
     """Every complete launch of a bundle's kernel in a report, joined with the bundle's listing and operations.
+
+    ``grid`` is that of the launch where the bundle's depends on runtime dimensions.
 
     ``bundle`` is a directory or a zip file.  Variants of a kernel share its symbol: where some launches ran the bundle's very
     binary, only those are taken.  Raises :class:`ProfileFormatError` where the report has no complete launch of that kernel or
@@ -79,6 +81,7 @@ def join_bundle(report: NcuReport, bundle: Path) -> list[Joined]:
         kernel, listing = (json.loads(member(bundle, name)) for name in ("kernel.json", "listing.json"))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
+    kernel["grid"] = kernel["grid"] if grid is None else list(grid)
     launches = [profile for profile in report.of_symbol(kernel["symbol"]) if profile.complete]
     if not launches:
         others = ", ".join(sorted({profile.symbol for profile in report.kernels}))
@@ -162,7 +165,8 @@ def _differences(profile: KernelProfile, kernel: dict[str, Any]) -> list[str]:
     """What says that the profiled launch was not the one the bundle describes; unknown facts say nothing."""
     notes: list[str] = []
     grid, threads = tuple(kernel["grid"]), kernel["threads"]
-    if profile.grid is not None and profile.grid != grid:
+    known = all(isinstance(extent, int) for extent in grid)  # else it is known at launch alone
+    if known and profile.grid is not None and profile.grid != grid:
         notes.append(
             f"the profiled launch has the grid {profile.grid}, the bundle {grid}: figures are of another launch"
         )

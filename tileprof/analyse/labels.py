@@ -9,8 +9,8 @@ from tileprof.store.records import CaseResult
 
 
 def parameters(case: CaseResult) -> dict[str, str]:
-    """Arguments, shape and tiles of a case in one dictionary, as text."""
-    return {key: str(value) for part in (case.args, case.shape, case.tiles) for key, value in part.items()}
+    """Arguments, shape, sizes and tiles of a case in one dictionary, as text."""
+    return {key: str(value) for key, value in case.parameters.items()}
 
 
 def variant_labels(cases: Sequence[CaseResult]) -> dict[str, str]:

@@ -1,15 +1,16 @@
 """``python -m tileprof.execute.compile_worker``: compiles, simulates and makes references, one case after the other.
 
 One process serves many cases, so that TVM is imported once.  It answers each request (a job as :meth:`Case.to_job`
-gives it, with ``do``, ``bundle_path``, ``temporary``, ``directory`` and ``seed``) with messages: ``stage``,
-``compiled``, ``reference``, ``analysed``, ``suggested``, ``checked``, ``instrumented``, ``note``, and ``done`` or ``failed`` at
-the end.  It never launches a kernel.
+gives it, with ``do``, ``bundle_path``, ``made`` (whether this run has compiled that bundle already), ``temporary``, ``directory``
+and ``seed``) with messages: ``stage``, ``built``, ``compiled``, ``reference``, ``analysed``, ``suggested``, ``checked``,
+``instrumented``, ``note``, and ``done`` or ``failed`` at the end.  It never launches a kernel.
 """
 
 from __future__ import annotations
 
 import errno
 import importlib
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import tilelang_min as tilelang
+import tilelang_min.language as T
 from tileprof.execute.kernel_source import KernelSourceError, describe_error, load_function
 from tileprof.execute.numerics import Numerics, ReferenceFailed, saved_reference
+from tileprof.execute.sizes import SizesProblem, check_memory, parameters_of
 from tileprof.launcher.channel import open_channel
 from tileprof.launcher.compare import compare, default_tolerance
 from tileprof.launcher.inputs import Array, make_arguments, poison, written
@@ -32,6 +35,9 @@ MOST_BLOCKS = 256
 """Largest grid that is simulated whole, where its blocks add up in one place."""
 MOST_COMPARED = 8
 """Kinds of blocks, those of most blocks first, of which one computes on the inputs, to be compared with the reference."""
+
+MOST_KEPT = 8
+"""Kernels with runtime dimensions that a process keeps for other sizes."""
 
 Send = Callable[..., None]
 
@@ -51,12 +57,13 @@ def compile_case(job: Mapping[str, Any], *, instrument: str | None = None) -> ti
             raise KernelSourceError(message, remedy="restrict the kernel to fitting targets with `targets:`")
         return kernel
     factory = load_function(FunctionReference.from_json(job["source"]), job["directory"])
+    values = {**job["values"], **runtime_parameters(factory, job.get("sizes", {}))}
     for_target = getattr(factory, "for_target", None)
     if for_target is not None:
         build = for_target(target)
-        kernel = (build.instrumented(instrument) if instrument else build)(**job["values"])
+        kernel = (build.instrumented(instrument) if instrument else build)(**values)
     else:
-        made = factory(**job["values"])
+        made = factory(**values)
         if isinstance(made, tilelang.Kernel):
             if instrument:
                 raise KernelSourceError("the factory compiles by itself", remedy="let it return its @T.prim_func")
@@ -67,12 +74,24 @@ def compile_case(job: Mapping[str, Any], *, instrument: str | None = None) -> ti
     return found
 
 
-class CaseWorker:
-    """Works on one job and sends what comes out."""
+def runtime_parameters(factory: Callable[..., Any], sizes: Iterable[str]) -> dict[str, Any]:
+    """``T.dynamic(name)`` for those sizes that are parameters of the factory: known at launch instead of when compiling."""
+    parameters = inspect.signature(factory).parameters
+    return {name: T.dynamic(name) for name in sizes if name in parameters}
 
-    def __init__(self, job: Mapping[str, Any], send: Send) -> None:
+
+class CaseWorker:
+    """Works on one job and sends what comes out.
+
+    ``kernels`` are those that this process has, by the place of their bundle: cases which differ in sizes alone share one.
+    """
+
+    def __init__(self, job: Mapping[str, Any], send: Send, kernels: dict[str, tilelang.Kernel] | None = None) -> None:
         self.job = job
         self.send = send
+        self.kernels = {} if kernels is None else kernels
+        self.sizes: dict[str, int] = job.get("sizes", {})
+        self.places: dict[str, str] = job.get("places", {})
 
     def run(self) -> None:
         """All steps; the last message is ``done`` or ``failed``."""
@@ -85,6 +104,8 @@ class CaseWorker:
             if self.job.get("instrument"):
                 self.instrument()
             self.send("done")
+        except SizesProblem as error:
+            self.fail(error.status, str(error))
         except ReferenceFailed as error:
             self.fail("crashed", str(error))
         except KernelSourceError as error:
@@ -101,7 +122,7 @@ class CaseWorker:
         """The kernel, saved as a bundle and described; None after a failure that was sent."""
         self.send("stage", stage="compiling")
         try:
-            kernel = compile_case(self.job)
+            kernel = self.kernel()
         except (KernelSourceError, OSError):
             raise
         except tilelang.errors.TileLangError as error:
@@ -112,18 +133,15 @@ class CaseWorker:
             source = self.job["source"] or {}
             self.fail("compile_error", describe_error(error, source.get("file")))
             return None
-        if kernel.sizes:
-            names = ", ".join(kernel.sizes)
-            self.fail(
-                "compile_error",
-                f"a case has one shape, and {names} of this kernel is known at launch alone (T.dynamic)",
-            )
-            return None
-        kernel.save(self.job["bundle_path"])
+        if not self.job.get("made"):
+            kernel.save(self.job["bundle_path"])
+        self.send("built")
+        self.parameters = parameters_of(kernel, self.sizes, self.places)
+        self.grid = kernel.grid_for(self.sizes)
         record = kernel.bundle_record()
         self.send(
             "compiled",
-            metadata=kernel.metadata.to_json(),
+            metadata=kernel.metadata_for(self.sizes).to_json(),
             operations=[operation.to_json() for operation in kernel.operations],
             sources=record.get("sources", {}),
             generated=kernel.source(),
@@ -134,13 +152,27 @@ class CaseWorker:
         )
         return kernel
 
+    def kernel(self) -> tilelang.Kernel:
+        """The compiled kernel.  One whose bundle this run has ``made`` already, for other sizes, is taken from there."""
+        place = self.job["bundle_path"]
+        if not self.job.get("made"):
+            kernel = compile_case(self.job)
+        else:
+            kernel = self.kernels.get(place) or tilelang.load(place)
+        if self.sizes:
+            while len(self.kernels) >= MOST_KEPT:
+                del self.kernels[next(iter(self.kernels))]
+            self.kernels[place] = kernel
+        return kernel
+
     def instrument(self) -> None:
         """The same kernel with clock reads, saved beside the other; a failure costs the cycles and not the case."""
         self.send("stage", stage="compiling with clock reads")
         paths = {kind: f"{self.job['bundle_path']}-{kind}" for kind in ("operations", "timeline")}
         try:
             for kind, path in paths.items():
-                compile_case(self.job, instrument=kind).save(path)
+                if not (self.job.get("made") and Path(path).exists()):
+                    compile_case(self.job, instrument=kind).save(path)
         except (tilelang.errors.TileLangError, KernelSourceError) as error:
             self.send("note", text=f"no cycles: {error}")
             return
@@ -149,8 +181,8 @@ class CaseWorker:
     def prepare(self, kernel: tilelang.Kernel) -> tuple[dict[str, Array], dict[str, Array]]:
         """Arguments for sample blocks and the expected outputs; the file for the launcher is announced."""
         self.send("stage", stage="preparing inputs and reference")
-        parameters = kernel.bundle_record()["parameters"]
-        job = self.job
+        parameters, job = self.parameters, self.job
+        check_memory(parameters, self.places)
         numerics = Numerics(job, parameters, job["directory"], int(job["seed"]))
         path, expected, given = saved_reference(numerics, Path(job["temporary"]))
         tolerance = job["tolerance"]
@@ -168,11 +200,11 @@ class CaseWorker:
         """Count a launch by sample blocks, and compare what those blocks wrote with the reference."""
         self.send("stage", stage="simulating")
         try:
-            analysis = kernel.analyse()
+            analysis = kernel.analyse(sizes=self.sizes)
             if analysis.sampled:  # which depends on the inputs
                 analysis = kernel.analyse(*arguments.values())
             blocks = [block for block, _ in sorted(analysis.classes, key=lambda each: -each[1])[:MOST_COMPARED]]
-            x, y, z = kernel.grid
+            x, y, z = self.grid
             last = (x - 1, y - 1, z - 1)
             shared = summed_up(analysis.counts) & set(expected)
             outputs: dict[str, Array] = {}
@@ -202,29 +234,30 @@ class CaseWorker:
             return
         self.send_analysis(kernel, analysis.to_json())
         self.suggest(kernel)
-        kernel.save(self.job["bundle_path"])  # with the analyses in it
+        if not self.sizes:  # else others use it, at sizes of their own
+            kernel.save(self.job["bundle_path"])  # with the analyses in it
         if expected:
             self.check(kernel, arguments, outputs, expected, blocks)
 
     def send_stored(self, kernel: tilelang.Kernel) -> None:
         """Send the analysis that stands in the bundle, or say that there is none."""
-        stored = kernel.bundle_record()["analyses"].get("simulated")
+        stored = kernel.bundle_record()["analyses"].get(kernel.analysis_key("simulated", self.sizes))
         if stored is None:
             self.send("note", text="not simulated: the simulator needs TVM, which is not installed here")
             return
         self.send("note", text="simulated when the bundle was made: TVM is not installed here")
         self.send_analysis(kernel, stored)
-        if "suggestions" in kernel.bundle_record()["analyses"]:
+        if kernel.analysis_key("suggestions", self.sizes) in kernel.bundle_record()["analyses"]:
             self.suggest(kernel)
 
     def send_analysis(self, kernel: tilelang.Kernel, analysis: dict[str, Any]) -> None:
         """Send the counts of a launch."""
-        self.send("analysed", analysis=analysis, blocks=len(analysis["classes"]), of=_product(kernel.grid))
+        self.send("analysed", analysis=analysis, blocks=len(analysis["classes"]), of=_product(self.grid))
 
     def suggest(self, kernel: tilelang.Kernel) -> None:
         """Send what would remove bank conflicts."""
         try:
-            suggestions = kernel.suggestions()
+            suggestions = kernel.suggestions(self.sizes)
         except tilelang.errors.TileLangError as error:
             self.send("note", text=f"no suggestions against bank conflicts: {error}")
             return
@@ -244,7 +277,7 @@ class CaseWorker:
         if comparison.compared == 0:
             self.send("note", text="the simulated blocks wrote no element that the reference has")
             return
-        total = _product(kernel.grid)
+        total = _product(self.grid)
         shown = ", ".join(str(block) for block in blocks[:8]) + (", ..." if len(blocks) > 8 else "")
         self.send(
             "checked",
@@ -276,9 +309,10 @@ def main() -> int:
     with suppress(ImportError):  # on a host that only launches bundles
         importlib.import_module("tvm")  # now, so that its seconds are not counted as those of the first case
     channel.send("ready")
+    kernels: dict[str, tilelang.Kernel] = {}
     while (job := channel.receive()) is not None:
         try:
-            CaseWorker(job, channel.send).run()
+            CaseWorker(job, channel.send, kernels).run()
         except MemoryError:
             channel.send("failed", status="crashed", reason="not enough memory to compile or simulate this case")
         except Exception as error:

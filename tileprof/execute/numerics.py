@@ -44,13 +44,14 @@ def call_by_name(function: Callable[..., Any], values: Mapping[str, Any], what: 
 class Numerics:
     """Inputs and reference of one case.
 
-    ``parameters`` are those of the compiled kernel (dictionaries), ``job`` the case as :meth:`Case.to_job` gives it.
+    ``parameters`` are those of a launch (dictionaries, shapes in numbers), ``job`` the case as :meth:`Case.to_job` gives it.
     """
 
     def __init__(
         self, job: Mapping[str, Any], parameters: Sequence[Mapping[str, Any]], directory: str, seed: int
     ) -> None:
         self.job = job
+        self.values = {**job["values"], **job.get("sizes", {})}
         self.parameters = parameters
         self.directory = directory
         self.seed = seed
@@ -76,7 +77,7 @@ class Numerics:
                 parameters = inspect.signature(function).parameters.values()
                 everything = any(p.kind is p.VAR_KEYWORD for p in parameters)
                 named = {p.name for p in parameters}
-                used.update({k: v for k, v in job["values"].items() if everything or k in named})
+                used.update({k: v for k, v in self.values.items() if everything or k in named})
         content = [
             job["inputs"], job["reference"], self.seed, used,
             [[p["name"], p["dtype"], list(p["shape"]), p["access"]] for p in self.parameters],
@@ -96,7 +97,7 @@ class Numerics:
                 continue
             reference = self.functions[name]
             values = {
-                **self.job["values"],
+                **self.values,
                 "name": name,
                 "shape": tuple(parameter["shape"]),
                 "dtype": parameter["dtype"],
@@ -119,7 +120,7 @@ class Numerics:
             return {}
         inputs = {p["name"]: arguments[p["name"]].copy() for p in self.parameters if p["access"] != "out"}
         function = load_function(reference, self.directory)
-        result = call_by_name(function, {**self.job["values"], **inputs}, f"reference {reference.text}")
+        result = call_by_name(function, {**self.values, **inputs}, f"reference {reference.text}")
         outputs = [p for p in self.parameters if p["access"] != "in"]
         if isinstance(result, dict):
             named = result

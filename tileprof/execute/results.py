@@ -256,4 +256,5 @@ class CaseBuilder:
             suggestions=self.suggestions,
             checks={name: dict(limits) for name, limits in case.kernel.checks.items()},
             interleaved=self.interleaved,
+            sizes=dict(case.sizes),
         )

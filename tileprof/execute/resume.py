@@ -92,8 +92,9 @@ def keep(
         )
     if absent:
         say(f"{_cases(absent)} not kept: no longer in the workload: {_shown(absent)}")
+    shared = {case.bundle for case in earlier.cases if (case.id, case.hash) in kept}
     for case in gone:
-        _remove_files(case, directory)
+        _remove_files(case, directory, bundle=case.bundle not in shared)
     return kept
 
 
@@ -105,9 +106,9 @@ def _shown(ids: Sequence[str]) -> str:
     return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
 
 
-def _remove_files(case: StoredCase, directory: RunDirectory) -> None:
-    """What a dropped case left: its bundles, with clock reads too, and profilers' files."""
-    if case.bundle is not None:
+def _remove_files(case: StoredCase, directory: RunDirectory, *, bundle: bool) -> None:
+    """What a dropped case left: its bundles, with clock reads too, unless another case has them, and profilers' files."""
+    if case.bundle is not None and bundle:
         for found in directory.kernels.glob(f"{Path(case.bundle).name}*"):
             shutil.rmtree(found, ignore_errors=True)
     for found in directory.raw.glob(f"{case.hash}*"):

@@ -195,7 +195,8 @@ def bundles_against(prepared: Prepared) -> dict[str, dict[str, str]]:
     found = {
         case.id: known[key]
         for case in prepared.cases
-        if (key := case_key(case.kernel.name, case.args, case.shape, case.tiles, case.target.target)) in known
+        if (key := case_key(case.kernel.name, case.args, case.shape, case.tiles, case.target.target, case.sizes))
+        in known
     }
     if not found:
         message = f"--against: {place} has bundles of none of these {len(prepared.cases)} cases"

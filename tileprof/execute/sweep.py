@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tileprof.errors import MeasurementInvalid
+from tileprof.execute.builds import Builds
 from tileprof.execute.foreign import ForeignCase, is_foreign
 from tileprof.execute.gpu_lock import first_device, held
 from tileprof.execute.lanes import Lane, Stopped
@@ -92,6 +93,7 @@ class Sweep:
         self._turn: AbstractContextManager[object] = nullcontext() if executor.overlapping else threading.Lock()
         self.compilers = [self._lane(COMPILER, "compile worker", i) for i in range(executor.compilers)]
         self.launcher = self._lane(LAUNCHER, "launcher", 0)
+        self._builds = Builds(self._compile_queue.put)
         # of the launch lane's thread alone
         self._to_come = sum(self.target_plan(builder).launches for builder in self.builders)
         self._waiting: list[Waiting] = []
@@ -211,17 +213,22 @@ class Sweep:
 
     def _compile(self, lane: Lane, builder: CaseBuilder) -> None:
         plan = self.target_plan(builder)
+        if (made := self._builds.claim(builder)) is None:
+            return  # until another lane has compiled it
         request = {
             **builder.case.to_job(),
             "do": "case",
             "bundle_path": str(self.directory.path / builder.bundle),
+            "made": made,
             "temporary": str(self.directory.temporary),
             "directory": str(self.workload.directory),
             "seed": self.workload.seed,
             "instrument": plan.launches and "cycles" in plan.counters,
         }
-        with self._turn:
-            lane.ask(request, builder, self.workload.timeout_s, lambda _: None)
+        if not builder.failed:
+            with self._turn:
+                lane.ask(request, builder, self.workload.timeout_s, lambda message: self._builds.hear(builder, message))
+            self._builds.ended(builder)
         if plan.launches:
             builder.forgive_simulation()
             self._launch_queue.put(builder)  # also one that failed: the launch lane knows which are still to come
@@ -250,6 +257,7 @@ class Sweep:
         request = {
             "do": "case",
             "bundle": str(self.directory.path / builder.bundle),
+            "sizes": builder.case.sizes,
             "inputs": reference.get("inputs", {}),
             "reference": reference.get("path"),
             "rtol": reference.get("rtol", 0.0),
@@ -384,5 +392,5 @@ class Sweep:
 
 
 def bundle_name(case: Case) -> str:
-    """Where the bundle of a case goes, relative to the run directory."""
-    return f"kernels/{case.kernel.name}-{case.target.name}-{case.hash}"
+    """Where the bundle of a case goes, relative to the run directory; cases that differ in sizes alone have one."""
+    return f"kernels/{case.kernel.name}-{case.target.name}-{case.build if case.sizes else case.hash}"

@@ -35,7 +35,7 @@ class CaseRunner:
         self.job = job
         self.kernel = tilelang.load(job["bundle"])
         record = self.kernel.bundle_record()
-        self.parameters: list[dict[str, Any]] = record["parameters"]
+        self.parameters = parameters_at(self.kernel, job.get("sizes") or {})
         self.kind = str(record["target"]).partition(":")[0]
         # a kernel of a GPU has copies of its own; one of the processor could write where it must not
         cache = None if self.kind == "cpu" else shared_inputs()
@@ -90,6 +90,11 @@ def _rounds(policy: dict[str, Any]) -> dict[str, Any]:
     return {name: policy[name] for name in ("warmup", "samples", "rounds", "budget_s")}
 
 
+def parameters_at(kernel: tilelang.Kernel, sizes: dict[str, int]) -> list[dict[str, Any]]:
+    """The kernel's parameters as the bundle has them, shapes in numbers.  LaunchError where sizes do not give them."""
+    return [{**asdict(item), "shape": list(item.shape)} for item in kernel.parameters_for(sizes)]
+
+
 def load_reference(path: str | None, *, outputs: bool = True) -> tuple[dict[str, Array], dict[str, Array]]:
     """(expected outputs, inputs that a function of the author made) from the file that the compile worker wrote."""
     if path is None or not Path(path).is_file():
@@ -116,10 +121,10 @@ def cache_flusher() -> CacheFlusher:
 def run_case(job: dict[str, Any], send: Callable[..., None]) -> None:
     """Run one case and send what comes out, step by step.
 
-    ``job``: ``bundle``, ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or None), ``rtol``, ``atol``,
-    ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters), ``instrumented`` (bundles of builds
-    with clock reads, by kind), ``against`` (another bundle to time in turns, or None).  Messages: ``stage``, ``note``, ``check``,
-    ``timed``, ``telemetry``, ``waited``, ``counted``, ``clocked``, ``interleaved``.
+    ``job``: ``bundle``, ``sizes`` (of its runtime dimensions), ``inputs`` (kind by parameter), ``seed``, ``reference`` (file or
+    None), ``rtol``, ``atol``, ``timing`` (policy, or None for no timing), ``count`` (read a processor's counters),
+    ``instrumented`` (bundles of builds with clock reads, by kind), ``against`` (another bundle to time in turns, or None).
+    Messages: ``stage``, ``note``, ``check``, ``timed``, ``telemetry``, ``waited``, ``counted``, ``clocked``, ``interleaved``.
     """
     send("stage", stage="launching")
     runner = CaseRunner(job)

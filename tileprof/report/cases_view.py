@@ -81,7 +81,7 @@ QUANTITIES = (
 def cases_data(run: Run, points: dict[str, Point], strings: Strings) -> dict[str, Any]:
     """Columns: ``axes`` (name, values) of words and parameters, ``quantities`` with figures, status and marks of the best."""
     cases = run.cases
-    names = list(dict.fromkeys(key for case in cases for part in (case.args, case.shape, case.tiles) for key in part))
+    names = list(dict.fromkeys(key for case in cases for key in case.parameters))
     axes: list[dict[str, Any]] = [
         {"name": "kernel", "values": [strings.number(case.kernel) for case in cases], "words": True},
         {"name": "target", "values": [strings.number(case.target_name) for case in cases], "words": True},
@@ -117,7 +117,7 @@ def cases_data(run: Run, points: dict[str, Point], strings: Strings) -> dict[str
 
 
 def _parameter(case: CaseResult, name: str) -> Any:
-    value = next((part[name] for part in (case.args, case.shape, case.tiles) if name in part), None)
+    value = case.parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None if value is None else str(value)
     return value if math.isfinite(value) else str(value)

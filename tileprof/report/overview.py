@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from tileprof.analyse.best import problem
 from tileprof.analyse.conflicts import conflict_rows
 from tileprof.analyse.figures import timing_provenance, total
 from tileprof.analyse.labels import targets
@@ -125,8 +126,7 @@ def relative_times(cases: Sequence[CaseResult]) -> dict[str, tuple[float, int]]:
     groups: dict[str, list[CaseResult]] = {}
     for case in cases:
         if case.timing is not None and case.timing.samples_ns:
-            key = repr((case.target_name, sorted(case.shape.items()), sorted(case.args.items(), key=str)))
-            groups.setdefault(key, []).append(case)
+            groups.setdefault(problem(case), []).append(case)
     found: dict[str, tuple[float, int]] = {}
     for group in groups.values():
         times = {case.id: case.timing.median_ns for case in group if case.timing is not None}

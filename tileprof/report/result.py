@@ -25,6 +25,9 @@ FORMAT = 2
 TEXTS = ("generated", "assembly")
 """Fields of a case that are left out: the bundle has them."""
 
+_LATER = ("sizes",)
+"""Fields of a case that the first results of this format do not have."""
+
 _OPTIONAL = tuple(item.name for item in fields(Metric) if item.default is None)
 _NULLABLE_NUMBERS = {"Metric": ("value",), "Check": ("max_abs_error", "max_rel_error"), "Ceiling": ("value",)}
 
@@ -146,7 +149,7 @@ def _leave_out(definitions: dict[str, Any]) -> None:
     case = definitions["CaseResult"]
     for name in TEXTS:
         del case["properties"][name]
-    case["required"] = [name for name in case["required"] if name not in TEXTS]
+    case["required"] = [name for name in case["required"] if name not in (*TEXTS, *_LATER)]
     case["properties"]["sources"] = {
         "type": "array",
         "items": {"type": "string"},

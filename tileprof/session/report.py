@@ -122,12 +122,15 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         return Report(profiled(kernel, args, profiler))
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     version = tilelang.__version__
-    metadata = kernel.metadata.to_json()
+    sizes = kernel.sizes_of(args) if args else {}
+    known = kernel.sizes == tuple(sizes)
+    parameters = kernel.parameters_for(sizes) if known else kernel.parameters
+    metadata = (kernel.metadata_for(sizes) if known else kernel.metadata).to_json()
     metrics = list(metadata_metrics(metadata, version))
     timing: Timing | None = None
     unavailable: list[Unavailable] = []
     notes = list(kernel.bundle_record()["notes"])
-    if kernel.sizes and not args:
+    if not known:
         unavailable.append(
             Unavailable(
                 "simulated counts",
@@ -137,7 +140,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
             )
         )
     else:
-        analysis = kernel.analyse(sizes=kernel.sizes_of(args)) if kernel.sizes else kernel.analyse()
+        analysis = kernel.analyse(sizes=sizes)
         blocks = len(analysis.classes)
         metrics += simulated_metrics(analysis.to_json(), version, blocks, sum(count for _, count in analysis.classes))
         notes += analysis.notes
@@ -169,7 +172,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         target_name=kernel.target.name,
         target=kernel.target.name,
         args={},
-        shape={parameter.name: "x".join(map(str, parameter.shape)) for parameter in kernel.parameters},
+        shape={parameter.name: "x".join(map(str, parameter.shape)) for parameter in parameters},
         tiles={},
         status="ok" if timing else "not_run",
         reason="" if timing else "profiled without arguments: compiled and simulated only",
@@ -181,9 +184,10 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
         metrics=tuple(metrics),
         timing=timing,
         notes=tuple(notes),
-        suggestions=()
-        if kernel.sizes
-        else tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions()),
+        suggestions=tuple(suggestion_of(suggestion.to_json()) for suggestion in kernel.suggestions(sizes))
+        if known
+        else (),
+        sizes=sizes,
     )
     limits = tuple(ceilings(kernel.target.name))
     run = Run(

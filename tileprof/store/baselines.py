@@ -2,8 +2,8 @@
 
 A folder holds ``WORKLOAD/MACHINE/TOOLCHAIN/CASE.json``.  ``MACHINE`` is ``any`` for what no machine decides (static and simulated
 figures of GPU targets), else the device with its driver.  ``CASE`` names the question, not the answer: kernel name, arguments,
-shape, tiles and target; not the kernel's source, for a baseline that a changed source does not find would judge nothing.  The
-content hash is kept inside.  Bundles of cases that were timed lie in ``WORKLOAD/bundles/``, so that ``run --against`` can time
+shape, sizes, tiles and target; not the kernel's source, for a baseline that a changed source does not find would judge nothing.
+The content hash is kept inside.  Bundles of cases that were timed lie in ``WORKLOAD/bundles/``, so that ``run --against`` can time
 them again.
 """
 
@@ -62,16 +62,24 @@ class Baseline:
 
 
 def case_key(
-    kernel: str, args: Mapping[str, Any], shape: Mapping[str, Any], tiles: Mapping[str, Any], target: str
+    kernel: str,
+    args: Mapping[str, Any],
+    shape: Mapping[str, Any],
+    tiles: Mapping[str, Any],
+    target: str,
+    sizes: Mapping[str, Any] | None = None,
 ) -> str:
     """Sixteen hexadecimal digits that name a case whatever its kernel's source is."""
-    record = [kernel, *(sorted((str(k), str(v)) for k, v in part.items()) for part in (args, shape, tiles)), target]
+    record: list[Any] = [kernel, *(sorted((str(k), str(v)) for k, v in part.items()) for part in (args, shape, tiles))]
+    record.append(target)
+    if sizes:
+        record.append(sorted((str(k), str(v)) for k, v in sizes.items()))
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()[:16]
 
 
 def key_of(case: CaseResult) -> str:
     """:func:`case_key` of a result."""
-    return case_key(case.kernel, case.args, case.shape, case.tiles, case.target)
+    return case_key(case.kernel, case.args, case.shape, case.tiles, case.target, case.sizes)
 
 
 def device_of(case: CaseResult, machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,11 +158,16 @@ def baselines_of(case: CaseResult, run: Run) -> list[Baseline]:
                 figures=chosen,
                 noise={name: figures[name][1] for name in chosen},
                 samples_ns=case.timing.samples_ns[:MOST_SAMPLES] if timed and case.timing else (),
-                bundle=f"{BUNDLES}/{case.hash}" if timed and case.bundle else None,
+                bundle=f"{BUNDLES}/{bundle_digest(case)}" if timed and case.bundle else None,
                 taken=run.finished or run.started,
             )
         )
     return made
+
+
+def bundle_digest(case: CaseResult) -> str:
+    """What a case's bundle is kept under: its hash, or that of the build which it shares with other sizes."""
+    return case.bundle.rpartition("-")[2] if case.sizes and case.bundle else case.hash
 
 
 class BaselineStore:

@@ -150,6 +150,7 @@ class _Reader:
             interleaved=interleaved_from_json(json.loads(row["interleaved"]))
             if "interleaved" in columns and row["interleaved"]
             else None,
+            sizes=json.loads(row["sizes"]) if "sizes" in columns else {},
         )
 
     def metrics(self, case_number: int) -> tuple[Metric, ...]:

@@ -139,6 +139,7 @@ class CaseResult:
     ``operations`` and ``metadata`` are the JSON forms of tilelang_min's TileOperation and KernelMetadata; ``sources`` maps
     file name to text, ``generated`` and ``assembly`` are the code generator's text and the machine listing.  ``checks`` are the
     workload's limits by metric (``min``, ``max``, ``max_regression``); ``interleaved`` is there after ``run --against``.
+    ``sizes`` are those of runtime dimensions, at which all figures are; ``metadata`` is that of a launch with them.
     """
 
     id: str
@@ -165,6 +166,17 @@ class CaseResult:
     suggestions: tuple[Suggestion, ...] = ()
     checks: dict[str, dict[str, float]] = field(default_factory=dict)
     interleaved: Interleaved | None = None
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def extents(self) -> dict[str, Any]:
+        """How large the problem is: the shape, and the sizes of runtime dimensions."""
+        return {**self.shape, **self.sizes}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Arguments, shape, sizes and tiles in one dictionary."""
+        return {**self.args, **self.extents, **self.tiles}
 
 
 @dataclass(frozen=True, slots=True)

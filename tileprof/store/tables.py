@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tileprof.errors import StoreError
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Of the tables below; a file of a later version is refused."""
 
 APPLICATION_ID = 0x54505246  # "TPRF", in the header of every file of ours
@@ -25,7 +25,7 @@ CREATE TABLE cases (
   args TEXT NOT NULL, shape TEXT NOT NULL, tiles TEXT NOT NULL,
   status TEXT NOT NULL, reason TEXT NOT NULL, metadata TEXT, bundle TEXT, timing TEXT, numerics TEXT,
   notes TEXT NOT NULL, seconds REAL NOT NULL, suggestions TEXT NOT NULL DEFAULT '[]',
-  checks TEXT NOT NULL DEFAULT '{}', interleaved TEXT);
+  checks TEXT NOT NULL DEFAULT '{}', interleaved TEXT, sizes TEXT NOT NULL DEFAULT '{}');
 CREATE TABLE operations (
   case_number INTEGER NOT NULL REFERENCES cases ON DELETE CASCADE, operation INTEGER NOT NULL, kind TEXT NOT NULL,
   label TEXT NOT NULL, file TEXT, line INTEGER, record TEXT NOT NULL,
@@ -72,6 +72,7 @@ DROP TABLE old;
 """,
     3: "ALTER TABLE cases ADD COLUMN checks TEXT NOT NULL DEFAULT '{}'; ALTER TABLE cases ADD COLUMN interleaved TEXT;",
     4: "",  # the header has the targets of the run
+    5: "ALTER TABLE cases ADD COLUMN sizes TEXT NOT NULL DEFAULT '{}';",
 }
 """What makes a file of version n one of version n + 1, before it is written on; reading does without."""
 

@@ -151,6 +151,7 @@ class RunStore:
             _dump(asdict(case.check)) if case.check else None,
             _dump(case.notes), case.seconds, _dump([asdict(suggestion) for suggestion in case.suggestions]),
             _dump(case.checks), _dump(asdict(case.interleaved)) if case.interleaved else None,
+            _dump(case.sizes),
         )  # fmt: skip
         with self._transaction() as connection:
             connection.execute("DELETE FROM cases WHERE id = ?", (case.id,))

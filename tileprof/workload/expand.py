@@ -10,7 +10,7 @@ from typing import Any
 
 from tileprof.errors import WorkloadError
 from tileprof.workload.expression import Expression, ExpressionError, evaluate, parse_expression
-from tileprof.workload.hashing import case_hash, kernel_digest
+from tileprof.workload.hashing import build_hash, case_hash, kernel_digest
 from tileprof.workload.records import Case, KernelEntry, Scalar, TargetEntry, Workload
 
 MOST_COMBINATIONS = 2_000_000
@@ -18,7 +18,7 @@ MOST_COMBINATIONS = 2_000_000
 
 
 def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> list[Case]:
-    """All cases in the order of the file: kernel, args, shape, tiles, target; the last of these varies fastest.
+    """All cases in the order of the file: kernel, args, shape, sizes, tiles, target; the last of these varies fastest.
 
     ``targets`` restricts them to the targets of these names.  Raises WorkloadError for an expression that cannot be
     computed, for more than MOST_COMBINATIONS combinations, for a kernel of which ``where`` and ``exclude`` leave nothing, and
@@ -46,7 +46,8 @@ def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> 
                 )
             known.add(case.id)
             if targets is None or case.target.name in targets:
-                cases.append(replace(case, hash=case_hash(case, digest, policy)))
+                build = build_hash(case, digest, policy)
+                cases.append(replace(case, hash=case_hash(case, digest, policy), build=build))
         if found == 0:
             raise WorkloadError(
                 f"no case of kernel '{kernel.name}' is left: `where` and `exclude` take out all {count:,} combinations",
@@ -58,19 +59,20 @@ def expand_cases(workload: Workload, targets: tuple[str, ...] | None = None) -> 
 def combinations(kernel: KernelEntry) -> int:
     """Size of the product of all axes and targets, before ``where`` and ``exclude``."""
     lengths = [len(values) for values in (*kernel.args.values(), *kernel.tiles.values())]
-    return math.prod(lengths) * len(kernel.shapes) * len(kernel.targets)
+    return math.prod(lengths) * len(kernel.shapes) * len(kernel.sizes) * len(kernel.targets)
 
 
 def _kernel_cases(kernel: KernelEntry, targets: list[TargetEntry]) -> Iterator[Case]:
     conditions = [parse_expression(text) for text in kernel.where]
-    for args in _product(kernel.args):
-        for shape in kernel.shapes:
-            for tiles in _product(kernel.tiles):
-                values = {**args, **shape, **tiles}
-                for target in targets:
-                    if _excluded(kernel, values, target) or not _wanted(kernel, conditions, values, target):
-                        continue
-                    yield Case(_case_id(kernel, args, shape, tiles, target), "", kernel, target, args, shape, tiles)
+    launches = list(zip(kernel.sizes, kernel.places, strict=True))
+    for args, shape, (sizes, places) in itertools.product(_product(kernel.args), kernel.shapes, launches):
+        for tiles in _product(kernel.tiles):
+            values = {**args, **shape, **sizes, **tiles}
+            for target in targets:
+                if _excluded(kernel, values, target) or not _wanted(kernel, conditions, values, target):
+                    continue
+                case_id = _case_id(kernel, args, {**shape, **sizes}, tiles, target)
+                yield Case(case_id, "", kernel, target, args, shape, tiles, sizes, places=places)
 
 
 def _product(axes: dict[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
@@ -105,7 +107,7 @@ def _case_id(
     tiles: dict[str, Scalar],
     target: TargetEntry,
 ) -> str:
-    """``matmul[float16,M=4096,num_stages=3]@h200``: words of args alone, everything else as name=value.
+    """``matmul[float16,M=4096,num_stages=3]@h200``: words of args alone, everything else as name=value, sizes behind the shape.
 
     Constants are left out, since they are the same in every case of the kernel.
     """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from tileprof.workload.dimensions import Dimensions, dimensions_of
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import FunctionReference
 
@@ -31,13 +32,14 @@ class Signature:
     """Parameters of a function as its source has them.
 
     ``tensors`` are the parameters of the kernel that it makes, where it plainly returns a function under ``@T.prim_func`` of its
-    own; None where that cannot be seen.
+    own; None where that cannot be seen.  ``dimensions`` are its runtime dimensions, None where they cannot be seen.
     """
 
     names: tuple[str, ...]
     required: tuple[str, ...]
     open: bool  # takes **keywords
     tensors: tuple[str, ...] | None = None
+    dimensions: Dimensions | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def outline_of(file: Path, shown: str) -> ModuleOutline:
         raise ReferenceProblem(f"{shown} cannot be read: {error}") from None
     names: set[str] = set()
     signatures: dict[str, Signature] = {}
-    is_open = _collect(tree.body, names, signatures)
+    is_open = _collect(tree.body, names, signatures, tree.body)
     return ModuleOutline(frozenset(names), signatures, is_open)
 
 
@@ -109,14 +111,19 @@ def _nearest_folder(file: Path) -> str:
     return f"{parent.name}/" if parent.is_dir() else f"{parent.name}/, which does not exist either"
 
 
-def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signature]) -> bool:
-    """Adds the names that ``body`` defines; True when a star import may define more."""
+def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signature], module: list[ast.stmt]) -> bool:
+    """Adds the names that ``body``, a part of ``module``, defines; True when a star import may define more."""
     is_open = False
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(statement.name)
             if all(_keeps_signature(decorator) for decorator in statement.decorator_list):
-                signatures[statement.name] = replace(_signature(statement.args), tensors=_tensors(statement))
+                kernels = _kernels(statement)
+                signatures[statement.name] = replace(
+                    _signature(statement.args),
+                    tensors=None if kernels is None else _tensors(kernels),
+                    dimensions=None if kernels is None else dimensions_of(module, statement, kernels),
+                )
         elif isinstance(statement, ast.ClassDef):
             names.add(statement.name)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -130,7 +137,7 @@ def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signat
             blocks = [statement.body, getattr(statement, "orelse", []), getattr(statement, "finalbody", [])]
             blocks += [handler.body for handler in getattr(statement, "handlers", [])]
             for block in blocks:
-                is_open |= _collect(block, names, signatures)
+                is_open |= _collect(block, names, signatures, module)
     return is_open
 
 
@@ -154,8 +161,8 @@ def _signature(arguments: ast.arguments) -> Signature:
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def _tensors(factory: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...] | None:
-    """Parameters of all kernels that a factory may return; None where one of them is not a function in its own body.
+def _kernels(factory: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.FunctionDef] | None:
+    """All kernels that a factory may return; None where one of them is not a function in its own body.
 
     Branches often define kernels of one name.
     """
@@ -168,8 +175,12 @@ def _tensors(factory: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]
             returned.append(node.value.id if isinstance(node.value, ast.Name) else None)
     if not returned or not all(name in kernels for name in returned):
         return None
-    made = [kernel for name in returned if name for kernel in kernels[name]]
-    names = [argument.arg for kernel in made for argument in kernel.args.args]
+    return [kernel for name in dict.fromkeys(returned) if name for kernel in kernels[name]]
+
+
+def _tensors(kernels: list[ast.FunctionDef]) -> tuple[str, ...]:
+    """Parameters of the kernels, each once."""
+    names = [argument.arg for kernel in kernels for argument in kernel.args.args]
     return tuple(dict.fromkeys(names))
 
 

@@ -67,6 +67,15 @@ def kernel_digest(kernel: KernelEntry) -> dict[str, Any]:
 
 def case_hash(case: Case, digest: dict[str, Any], policy: dict[str, Any]) -> str:
     """Hexadecimal digest (16 digits) of the case; ``digest`` is its kernel's, ``policy`` timing and seed."""
+    return _digest(case, digest, policy, {"sizes": case.sizes} if case.sizes else {})
+
+
+def build_hash(case: Case, digest: dict[str, Any], policy: dict[str, Any]) -> str:
+    """The same of what is compiled: one digest for all sizes of runtime dimensions."""
+    return _digest(case, digest, policy, {"runtime": sorted(case.sizes)} if case.sizes else {})
+
+
+def _digest(case: Case, digest: dict[str, Any], policy: dict[str, Any], sizes: dict[str, Any]) -> str:
     record = {
         "kernel": digest,
         "args": case.args,
@@ -75,6 +84,7 @@ def case_hash(case: Case, digest: dict[str, Any], policy: dict[str, Any]) -> str
         "target": case.target.target,
         "policy": policy,
         "toolchain": toolchain_versions(),
+        **sizes,
     }
     text = json.dumps(record, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

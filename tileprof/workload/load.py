@@ -190,7 +190,7 @@ def _wording(kind: str, item: Any, found: Any) -> str:
     }.get(kind)
     if kind == "string_type":
         return f"{expected}, found {describe(found)}{quotes}"
-    if kind == "list_type" and not isinstance(found, dict):
+    if kind == "list_type":
         return f"{expected}, found {describe(found)}; write [{_as_list(item['loc'], found)}]"
     if expected is not None:
         return f"{expected}, found {describe(found)}"
@@ -206,6 +206,9 @@ _BARE = re.compile(r"(?!-$)[\w./+=@%-][\w./+=@% -]*(?<! )")
 
 def _as_list(location: tuple[str | int, ...], found: Any) -> str:
     """What stands in the list that was meant: the words of a command, else the value itself."""
+    if isinstance(found, dict):
+        inside = ", ".join(f"{key}: {value}" for key, value in found.items())
+        return f"{{{inside}}}" if len(inside) <= 60 else "{...}"
     if not isinstance(found, str):
         return str(found)
     words = [found]

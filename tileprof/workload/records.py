@@ -60,6 +60,9 @@ class Tolerance:
     atol: float
 
 
+MOST_SIZE = 2**31 - 1
+"""Largest size of a runtime dimension, which is an int32."""
+
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 """A case's value in a command."""
 
@@ -86,6 +89,8 @@ class KernelEntry:
 
     Exactly one of ``source``, ``bundle``, ``callable`` and ``command`` is set.  ``args`` and ``tiles`` map a name to its values,
     one for a constant; ``axes`` names those written as lists.  ``shapes`` are the shapes, every list inside them expanded.
+    ``sizes`` are likewise those of runtime dimensions, and ``places`` says where in the file each of them stands: by the
+    dimension's name, and under the empty name the whole entry.
     """
 
     name: str
@@ -96,6 +101,8 @@ class KernelEntry:
     command: tuple[str, ...] | None = None
     args: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     shapes: tuple[dict[str, int], ...] = ({},)
+    sizes: tuple[dict[str, int], ...] = ({},)
+    places: tuple[dict[str, str], ...] = field(default=({},), compare=False)
     tiles: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     axes: frozenset[str] = frozenset()
     where: tuple[str, ...] = ()
@@ -136,10 +143,12 @@ class Workload:
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel x args x shape x tile configuration x target.
+    """One kernel x args x shape x sizes x tile configuration x target.
 
     ``id`` is readable and unique in its workload; ``hash`` covers everything that decides the result (kernel source, arguments,
-    inputs, reference, target, toolchain versions) and keys resume and baselines.
+    inputs, reference, target, toolchain versions) and keys resume and baselines.  ``sizes`` are those of runtime dimensions
+    (``T.dynamic``): cases that differ in nothing else have one ``build``, the hash of what is compiled once for all of them.
+    ``places`` are those of :class:`KernelEntry`.
     """
 
     id: str
@@ -149,10 +158,13 @@ class Case:
     args: dict[str, Scalar]
     shape: dict[str, int]
     tiles: dict[str, Scalar]
+    sizes: dict[str, int] = field(default_factory=dict)
+    build: str = ""
+    places: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def values(self) -> dict[str, Scalar]:
-        """Every value that the kernel's factory is called with, by name."""
+        """Every constant that the kernel's factory is called with, by name: all but the sizes of runtime dimensions."""
         return {**self.args, **self.shape, **self.tiles}
 
     @property
@@ -170,6 +182,8 @@ class Case:
             "hash": self.hash,
             "target": self.target.target,
             "values": self.values,
+            "sizes": self.sizes,
+            "places": self.places,
             "source": asdict(kernel.source) if kernel.source else None,
             "bundle": kernel.bundle,
             "inputs": {

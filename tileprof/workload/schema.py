@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from pydantic_core import PydanticCustomError
 
 from tileprof.workload.problems import unknown
-from tileprof.workload.records import INPUT_KINDS, PROFILERS
+from tileprof.workload.records import INPUT_KINDS, MOST_SIZE, PROFILERS
 from tileprof.workload.units import DURATION_PATTERN, PERCENT_PATTERN, describe, parse_duration, parse_fraction
 
 
@@ -71,6 +71,15 @@ def _extent(value: Any) -> Any:
     return value
 
 
+def _size(value: Any) -> Any:
+    _extent(value)
+    for index, item in enumerate(value if isinstance(value, list) else [value]):
+        if item > MOST_SIZE:
+            message = f"a runtime dimension is an int32, {MOST_SIZE:,} at most; found {item:,}"
+            raise _ItemError(message, index if isinstance(value, list) else -1)
+    return value
+
+
 def _profilers(value: Any) -> list[str]:
     words = value if isinstance(value, list) else [value]
     if not words:
@@ -114,6 +123,7 @@ def _limit(value: Any) -> float:
 
 _SCALAR_SCHEMA: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 _EXTENT_SCHEMA: dict[str, Any] = {"type": "integer", "minimum": 1}
+_SIZE_SCHEMA: dict[str, Any] = {**_EXTENT_SCHEMA, "maximum": MOST_SIZE}
 
 
 def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
@@ -123,6 +133,7 @@ def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
 Value = Annotated[Any, *_checked(_scalar, _SCALAR_SCHEMA)]
 Axis = Annotated[Any, *_checked(_axis, _or_list(_SCALAR_SCHEMA))]
 Extent = Annotated[Any, *_checked(_extent, _or_list(_EXTENT_SCHEMA))]
+Size = Annotated[Any, *_checked(_size, _or_list(_SIZE_SCHEMA))]
 Duration = Annotated[
     float,
     *_checked(
@@ -216,6 +227,11 @@ class Kernel(Model):
     command: list[str] | None = Field(default=None, min_length=1, description="A command that launches GPU kernels.")
     args: dict[str, Axis] = Field(default_factory=dict, description="A list is an axis, a scalar a constant.")
     shapes: list[dict[str, Extent]] = Field(default=[{}], min_length=1)
+    sizes: list[dict[str, Size]] = Field(
+        default=[{}],
+        min_length=1,
+        description="Runtime dimensions (T.dynamic) at each launch; one compiled kernel serves all of them.",
+    )
     tiles: dict[str, Axis] = Field(default_factory=dict, description="A list is an axis, a scalar a constant.")
     where: list[str] = Field(default_factory=list, description="Expressions that every case must satisfy.")
     exclude: list[dict[str, Value]] = Field(default_factory=list, description="Combinations left out.")

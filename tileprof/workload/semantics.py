@@ -26,6 +26,7 @@ from tileprof.workload.records import (
     Tolerance,
     Workload,
 )
+from tileprof.workload.sizes import check_bundle_sizes, check_dimensions
 from tileprof.workload.targets import FACTS, TargetProblem, resolve_target
 from tileprof.workload.yaml_source import Document
 from tileprof.workload.yaml_source import Path as YamlPath
@@ -135,8 +136,11 @@ class _KernelBuilder:
 
     def axis_names(self) -> set[str]:
         """Names of all axes and constants that the file gives this kernel."""
-        names = {*self.written("args"), *self.written("tiles")}
-        return names.union(*(self.written("shapes", index) for index in range(len(self.kernel.shapes))))
+        return {*self.written("args"), *self.written("tiles"), *self.written_in("shapes"), *self.written_in("sizes")}
+
+    def written_in(self, key: str) -> set[str]:
+        """Keys of all mappings in one of the kernel's lists."""
+        return set().union(*(self.written(key, index) for index in range(len(getattr(self.kernel, key)))))
 
     def build(self) -> KernelEntry:
         kernel = self.kernel
@@ -158,10 +162,12 @@ class _KernelBuilder:
                 self.report(("bundle",), f"there is no bundle {kernel.bundle}")
             bundle = str(file)
         values = {name: self.axis_values(value) for name, value in {**kernel.args, **kernel.tiles}.items()}
-        shapes = self.shapes()
-        self.check_axis_names(shapes, signature)
+        shapes = [shape for _, shape in self.expanded("shapes")]
+        sizes = self.expanded("sizes")
+        self.check_axis_names(signature)
+        self.check_sizes(signature, bundle)
         self.check_where()
-        self.check_exclude(values, shapes)
+        self.check_exclude(values, [*shapes, *(entry for _, entry in sizes)])
         self.check_metrics()
         return KernelEntry(
             name=kernel.name,
@@ -171,7 +177,9 @@ class _KernelBuilder:
             python=kernel.python,
             command=tuple(kernel.command) if kernel.command is not None else None,
             args={name: values[name] for name in kernel.args},
-            shapes=shapes,
+            shapes=tuple(shapes),
+            sizes=tuple(entry for _, entry in sizes),
+            places=tuple(self.places(place, entry) for place, entry in sizes),
             tiles={name: values[name] for name in kernel.tiles},
             axes=frozenset(n for n, v in {**kernel.args, **kernel.tiles}.items() if isinstance(v, list)),
             where=tuple(kernel.where),
@@ -229,24 +237,42 @@ class _KernelBuilder:
     def axis_values(value: Any) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, list) else (value,)
 
-    def shapes(self) -> tuple[dict[str, int], ...]:
-        """The shapes in order, lists in them expanded, the first key varying slowest."""
-        expanded: list[dict[str, int]] = []
-        for index, shape in enumerate(self.kernel.shapes):
-            for combination in itertools.product(*(self.axis_values(value) for value in shape.values())):
-                one = dict(zip(shape, combination))
-                if one in expanded:
-                    self.report(("shapes", index), "this shape is in the list already")
+    def expanded(self, key: str) -> list[tuple[int, dict[str, int]]]:
+        """The shapes, or sizes, in order with the number of their entry, lists in them expanded, the first name varying slowest."""
+        found: list[tuple[int, dict[str, int]]] = []
+        for index, entry in enumerate(getattr(self.kernel, key)):
+            if set(entry) != set(self.written(key, index)):
+                continue  # a part of it is wrong, which is said
+            for combination in itertools.product(*(self.axis_values(value) for value in entry.values())):
+                one = dict(zip(entry, combination))
+                if any(one == other for _, other in found):
+                    what = "this shape is" if key == "shapes" else "these sizes are"
+                    self.report((key, index), f"{what} in the list already")
                     continue
-                expanded.append(one)
-        return tuple(expanded)
+                found.append((index, one))
+        return found
 
-    def check_axis_names(self, shapes: tuple[dict[str, int], ...], signature: Signature | None) -> None:
+    def places(self, index: int, entry: dict[str, int]) -> dict[str, str]:
+        """Where in the file sizes stand: the entry under the empty name, and each dimension."""
+        places: dict[str, str] = {}
+        for name in ["", *entry]:
+            path: YamlPath = (*self.path, "sizes", index, *([name] if name else []))
+            written = self.kernel.sizes[index].get(name) if name else None
+            if isinstance(written, list):
+                path = (*path, written.index(entry[name]))
+            mark = self.document.mark(path)
+            places[name] = f"{printable(self.document.file)}:{mark.line + 1}:{mark.column + 1}"
+        return places
+
+    def check_axis_names(self, signature: Signature | None) -> None:
         places: dict[str, tuple[str, YamlPath]] = {}
         groups = [("args", self.kernel.args), ("tiles", self.kernel.tiles)]
         named: list[tuple[str, YamlPath]] = [(key, (group, key)) for group, mapping in groups for key in mapping]
         named += [(key, ("shapes", i, key)) for i, shape in enumerate(self.kernel.shapes) for key in shape]
-        for key, place in named:
+        sizes: list[tuple[str, YamlPath]] = [
+            (key, ("sizes", i, key)) for i, entry in enumerate(self.kernel.sizes) for key in entry
+        ]
+        for key, place in [*named, *sizes]:
             group = str(place[0])
             if key in places and places[key][0] != group:
                 self.report(place, f"'{key}' stands in {places[key][0]} already", key=True)
@@ -258,7 +284,7 @@ class _KernelBuilder:
         for key, place in named:
             if key not in signature.names and not signature.open:
                 self.report(place, unknown(f"parameter of {function}", key, signature.names), key=True)
-        given = {*self.written("args"), *self.written("tiles")}
+        given = {*self.written("args"), *self.written("tiles"), *self.written_in("sizes"), *self.written("sizes")}
         for index in range(len(self.kernel.shapes)):
             present = given.union(self.written("shapes", index))
             missing = [name for name in signature.required if name not in present]
@@ -266,6 +292,25 @@ class _KernelBuilder:
                 where: YamlPath = ("shapes", index) if self.kernel.shapes != [{}] else (key_of_function,)
                 words = ", ".join(missing)
                 self.report(where, f"no value for {words}, which {function} needs: give it in args, shapes or tiles")
+
+    def check_sizes(self, signature: Signature | None, bundle: str | None) -> None:
+        """Names of runtime dimensions, as far as the source or the bundle shows them."""
+        if "sizes" in self.written() and (self.kernel.callable is not None or self.kernel.command is not None):
+            message = "'sizes' is for kernels of tilelang_min: write in 'shapes' what this one is called with"
+            self.report(("sizes",), message, key=True)
+        elif "sizes" in self.written() and not self.document.is_mapping((*self.path, "sizes", 0)):
+            return  # it is no list of sizes, which is said
+        elif signature is not None and signature.dimensions is not None and self.kernel.source is not None:
+            function = self.kernel.source.rpartition(":")[2]
+            entries = [self.written("sizes", index) for index in range(len(self.kernel.sizes))]
+            given = {*self.written("args"), *self.written("tiles"), *self.written_in("shapes")}
+            for where, message, key in check_dimensions(
+                function, signature.dimensions, signature.names, entries, given
+            ):
+                self.report(where or ("source",), message, key=key)
+        elif bundle is not None:
+            for where, message, key in check_bundle_sizes(bundle, self.kernel.sizes):
+                self.report(where or ("bundle",), message, key=key)
 
     def check_where(self) -> None:
         names = self.axis_names() | set(FACTS) | {"target"}
@@ -275,7 +320,7 @@ class _KernelBuilder:
             except ExpressionError as error:
                 self.report(("where", index), str(error), offset=error.offset)
 
-    def check_exclude(self, values: dict[str, tuple[Any, ...]], shapes: tuple[dict[str, int], ...]) -> None:
+    def check_exclude(self, values: dict[str, tuple[Any, ...]], shapes: list[dict[str, int]]) -> None:
         known: dict[str, set[Any]] = {name: set(options) for name, options in values.items()}
         for shape in shapes:
             for key, value in shape.items():

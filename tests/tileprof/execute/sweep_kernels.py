@@ -64,6 +64,47 @@ def hungry(M, block):
     return main
 
 
+def noted(N, block=64):
+    """``B = 2 A`` for any number of rows; each call of the factory is written down."""
+    M = T.dynamic("m")
+    with open("compiled.txt", "a") as file:
+        file.write(f"{N} {block}\n")
+
+    @T.prim_func
+    def noted_rows(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, 4), threads=64) as (bx, by):
+            for i, j in T.Parallel(4, block):
+                B[by * 4 + i, bx * block + j] = A[by * 4 + i, bx * block + j] * 2.0
+
+    return noted_rows
+
+
+def imported(N):
+    """Whoever reads this file does not see how the runtime dimensions are called."""
+    made = noted(N)
+    return made
+
+
+@tilelang.jit
+def product(M, N, K, block=32):
+    """Its extents may be numbers or runtime dimensions."""
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=64) as (bx, by):
+            A_shared = T.alloc_shared((block, 32), "float16")
+            B_shared = T.alloc_shared((32, block), "float16")
+            C_local = T.alloc_fragment((block, block), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+                T.copy(A[by * block, ko * 32], A_shared)
+                T.copy(B[ko * 32, bx * block], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * block, bx * block])
+
+    return main
+
+
 def opaque(N):
     """Whoever reads this file does not see the kernel's tensors."""
     return scale.for_target("cpu")(N)
@@ -87,6 +128,16 @@ def hanging(M):
 
 def double(A):
     return A.astype(np.float64) * 2.0
+
+
+def double_rows(A, m, N):
+    assert A.shape == (m, N), A.shape
+    return A.astype(np.float64) * 2.0
+
+
+def multiplied(A, B, M):
+    assert len(A) == M
+    return A.astype(np.float64) @ B
 
 
 def triple(A):

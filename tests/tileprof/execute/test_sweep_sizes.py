@@ -1,0 +1,232 @@
+"""Kernels with runtime dimensions as cases of a workload: compiled once, and everything else at the sizes of each case."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sweep_folder import Folder, Outcome, make_folder
+
+import tilelang_min as tilelang
+import tileprof.execute.sizes as sizes_module
+from tileprof.execute.sizes import SizesProblem, check_memory, free_memory, parameters_of
+from tileprof.store.records import CaseResult
+
+WORKLOAD = """\
+version: 1
+name: sizes
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 3}}
+targets:
+  cpu: {target: cpu}
+  a100: {target: "cuda:sm_80"}
+kernels:
+  - name: rows
+    source: kernels.py:noted
+    shapes: [{N: 96}]
+    sizes: [{m: [1, 7, 300]}]
+    reference: kernels.py:double_rows
+    inputs: {A: "kernels.py:ramp"}
+  - {name: fixed, source: "kernels.py:product", shapes: [{M: 33, N: 64, K: 96}], reference: "kernels.py:multiplied"}
+  - name: any
+    source: kernels.py:product
+    shapes: [{N: 64, K: 96}]
+    sizes: [{M: 33}, {M: 128}]
+    reference: kernels.py:multiplied
+  - {name: all, source: "kernels.py:product", sizes: [{M: 33, N: 64, K: 96}], targets: [a100]}
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return make_folder(tmp_path_factory.mktemp("sizes")).run(WORKLOAD, "--executor", "local:2")
+
+
+def figures(case: CaseResult, kind: str) -> dict[tuple[str, int | None, str | None, str | None], float]:
+    """All figures of a kind, without those that are never the same."""
+    return {
+        (m.metric, m.operation, m.buffer, m.access): m.value
+        for m in case.metrics
+        if m.provenance.kind == kind and m.metric != "compile.seconds"
+    }
+
+
+def test_all_sizes_are_right_and_compiled_once(outcome: Outcome) -> None:
+    assert outcome.status == 0, outcome.err
+    run = outcome.run
+    assert [case.id for case in run.cases if case.target_name == "cpu"] == [
+        "rows[N=96,m=1]@cpu",
+        "rows[N=96,m=7]@cpu",
+        "rows[N=96,m=300]@cpu",
+        "fixed[M=33,N=64,K=96]@cpu",
+        "any[N=64,K=96,M=33]@cpu",
+        "any[N=64,K=96,M=128]@cpu",
+    ]
+    for case in run.cases:
+        assert case.status == ("ok" if case.target_name == "cpu" else "not_run")
+        assert case.kernel == "all" or (case.check is not None and case.check.ok)
+    # by two lanes at once, the factory was called for each target, and for no size
+    assert (outcome.directory.parent / "compiled.txt").read_text() == "96 64\n" * 2
+    bundles = {(case.kernel, case.target_name): case.bundle for case in run.cases}
+    assert {case.bundle for case in run.cases} == set(bundles.values())
+    assert len(list((outcome.directory / "kernels").iterdir())) == len(bundles) == 7
+
+
+def test_everything_is_that_of_the_sizes(outcome: Outcome) -> None:
+    rows = [outcome.case(f"rows[N=96,m={m}]@a100") for m in (1, 7, 300)]
+    for case, m in zip(rows, (1, 7, 300), strict=True):
+        assert case.sizes == {"m": m}
+        assert case.shape == {"N": 96}
+        assert case.metadata is not None
+        assert case.metadata["grid"] == [2, -(-m // 4), 1]
+        simulated = figures(case, "simulated")
+        assert simulated["global.bytes", None, None, None] == 2 * m * 96 * 4
+        assert figures(case, "static")["launch.blocks", None, None, None] == 2 * -(-m // 4)
+
+
+def test_figures_are_those_of_the_kernel_with_numbers(outcome: Outcome) -> None:
+    fixed, sized = (outcome.case(f"{name}@a100") for name in ("fixed[M=33,N=64,K=96]", "any[N=64,K=96,M=33]"))
+    ours, theirs = figures(sized, "simulated"), figures(fixed, "simulated")
+    counted = {key for key in theirs if key[0] != "executed.instructions"}  # the index arithmetic is another
+    assert counted
+    assert {key: ours[key] for key in counted} == {key: theirs[key] for key in counted}
+
+
+def test_the_record_for_programs(outcome: Outcome) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    record = json.loads((outcome.directory / "result.json").read_text())
+    from tileprof.report.result import result_json_schema
+
+    jsonschema.validate(record, result_json_schema())
+    found = {case["id"]: case["sizes"] for case in record["run"]["cases"]}
+    assert found["any[N=64,K=96,M=128]@cpu"] == {"M": 128}
+    assert found["fixed[M=33,N=64,K=96]@cpu"] == {}
+    assert "m=300" in (outcome.directory / "summary.md").read_text()
+    assert "rows[N=96,m=300]@a100" in (outcome.directory / "metrics.csv").read_text()
+
+
+def test_a_script_sees_the_same_figures(outcome: Outcome) -> None:
+    case = outcome.case("any[N=64,K=96,M=33]@a100")
+    kernel = tilelang.load(outcome.directory / str(case.bundle))
+    arrays = np.ones((33, 96), np.float16), np.ones((96, 64), np.float16), np.zeros((33, 64), np.float32)
+    report = tilelang.profile(kernel, *arrays, profiler="none")
+    assert report.case.sizes == case.sizes
+    for kind in ("static", "simulated"):
+        assert figures(report.case, kind) == figures(case, kind)
+    assert report.case.metadata == case.metadata
+    assert report.case.suggestions == case.suggestions
+
+
+MISTAKES = """\
+version: 1
+name: mistakes
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 3}}
+targets: {cpu: {target: cpu}}
+kernels:
+  - {name: none, source: "kernels.py:imported", shapes: [{N: 8}]}
+  - name: other
+    source: kernels.py:imported
+    shapes: [{N: 8}]
+    sizes: [{n: 4}, {m: [4, 2e9]}]
+  - {name: constant, source: "kernels.py:opaque", shapes: [{N: 8}], sizes: [{m: 4}]}
+  - {name: broken, source: "kernels.py:raising", args: {M: 3}, sizes: [{m: [4, 5]}]}
+"""
+
+
+def test_what_only_the_compiler_sees(folder: Folder) -> None:
+    outcome = folder.run(MISTAKES)
+    assert outcome.status == 4
+    reasons = {case.id.removesuffix("@cpu"): (case.status, case.reason) for case in outcome.run.cases}
+    status, text = reasons["none[N=8]"]
+    assert status == "compile_error"
+    assert "m of noted_rows is known at launch alone (T.dynamic): say how large, sizes: [{m: [1, 128]}]" in text
+    status, text = reasons["other[N=8,n=4]"]
+    assert (status, text) == ("compile_error", "w.yaml:10:17: unknown runtime dimension of noted_rows 'n'; known: m")
+    status, text = reasons["other[N=8,m=2000000000]"]
+    assert status == "unsupported"
+    assert text.startswith("w.yaml:10:21: parameter A of shape (2000000000, 8) has 16,000,000,000 elements")
+    assert reasons["other[N=8,m=4]"][0] == "ok"
+    status, text = reasons["constant[N=8,m=4]"]
+    assert text == "w.yaml:11:81: unknown runtime dimension of scale 'm'; none is defined"
+    # a kernel that cannot be compiled is not tried again for its other sizes
+    assert reasons["broken[m=4]"] == reasons["broken[m=5]"]
+    assert "does not like you" in reasons["broken[m=5]"][1]
+
+
+AGAIN = """\
+version: 1
+name: again
+defaults: {timeout: 60s, timing: {warmup: 1, samples: 5}}
+targets: {cpu: {target: cpu}}
+kernels:
+  - {name: rows, source: "kernels.py:noted", shapes: [{N: 96}], sizes: [{m: [5, 50]}], reference: "kernels.py:double_rows"}
+"""
+
+
+def test_resuming_and_baselines_go_by_sizes(folder: Folder) -> None:
+    first = folder.run(AGAIN)
+    assert first.status == 0, first.err
+    import sqlite3
+
+    with sqlite3.connect(first.directory / "run.sqlite") as store:  # as if it had been killed before the second size
+        store.execute("PRAGMA foreign_keys = ON")
+        store.execute("DELETE FROM cases WHERE id LIKE '%m=50%'")
+        store.execute("DELETE FROM run WHERE key = 'finished'")
+    more = AGAIN.replace("[5, 50]", "[50, 500]")
+    resumed = folder.run(AGAIN.replace("[5, 50]", "[5, 50, 500]"), "--resume")
+    assert resumed.status == 0, resumed.err
+    assert "[2/3]" in resumed.err
+    assert "[1/3]" not in resumed.err
+    assert [case.sizes["m"] for case in resumed.run.cases] == [5, 50, 500]
+    with sqlite3.connect(first.directory / "run.sqlite") as store:
+        store.execute("DELETE FROM run WHERE key = 'finished'")
+    resumed = folder.run(more, "--resume")
+    assert "1 finished case is not kept: no longer in the workload: rows[N=96,m=5]@cpu" in resumed.err
+    assert [case.sizes["m"] for case in resumed.run.cases] == [50, 500]
+    assert all((resumed.directory / str(case.bundle)).exists() for case in resumed.run.cases)
+
+    kept = folder.tileprof("check", "run", "--update-baseline")
+    assert kept.status == 0, kept.err
+    assert len(list((folder.path / "baselines").glob("*/bundles/*"))) == 1
+    beside = folder.run(more.replace("500", "50000"), "--against", "baselines", directory="beside")
+    assert beside.status == 0, beside.err
+    assert [case.interleaved is not None for case in beside.run.cases] == [True, False]  # the other has other sizes
+
+
+def test_dry_run_names_sizes(folder: Folder) -> None:
+    listed = folder.run(AGAIN, "--dry-run")
+    assert listed.out.splitlines()[1].startswith("rows[N=96,m=50]@cpu  compile, simulate, launch")
+    assert not (folder.path / "compiled.txt").exists()
+
+
+def test_tensors_that_do_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sweep_kernels as kernels
+
+    kernel = tilelang.compile(kernels.noted(96), "cpu")
+    places = {"": "w.yaml:3:9", "m": "w.yaml:3:13"}
+    parameters = parameters_of(kernel, {"m": 1000}, places)
+    check_memory(parameters, places, free=2 * 1000 * 96 * 4)
+    with pytest.raises(
+        SizesProblem, match=r"w.yaml:3:9: too large .* take 768\skB \(A, 1000 x 96 float32, 384\skB of it\)"
+    ) as told:
+        check_memory(parameters, places, free=2 * 1000 * 96 * 4 - 1)
+    assert told.value.status == "unsupported"
+    monkeypatch.setattr(sizes_module, "free_memory", lambda: 1000)
+    with pytest.raises(SizesProblem, match="too large"):
+        check_memory(parameters, places)
+
+    memory, group = tmp_path / "meminfo", tmp_path / "group"
+    assert free_memory(memory, group) is None
+    memory.write_text("MemTotal:  100 kB\nMemAvailable:   50 kB\n")
+    assert free_memory(memory, group) == 50 * 1024
+    group.mkdir()
+    for name, text in {
+        "memory.max": "4000\n",
+        "memory.current": "3000\n",
+        "memory.stat": "inactive_file 500\n",
+    }.items():
+        (group / name).write_text(text)
+    assert free_memory(memory, group) == 1500
+    (group / "memory.max").write_text("max\n")
+    assert free_memory(memory, group) == 50 * 1024
