@@ -13,7 +13,9 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 
-LIMIT = 1 << 22
+from tilelang_min.program.work import MOST_POINTS
+
+LIMIT = MOST_POINTS
 """Largest group that is enumerated; of larger ones all points count."""
 
 

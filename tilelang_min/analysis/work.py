@@ -11,13 +11,15 @@ evaluated.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 
-from tilelang_min.analysis.points import count_points
+from tilelang_min.analysis.points import count_points, handle_of, parts_of
 from tilelang_min.analysis.regions import written
 from tilelang_min.ir.expressions import as_int, bind_range, index, is_symbolic, loads
 from tilelang_min.ir.nodes import (
@@ -38,9 +40,15 @@ from tilelang_min.ir.nodes import (
 )
 from tilelang_min.ir.reducing import accumulator_type
 from tilelang_min.program.dtypes import dtype_bytes, is_float, language_name
+from tilelang_min.program.metadata import Extent
+from tilelang_min.program.work import WorkTerm
 
 _ONE = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min)
 _CALLS = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "pow")
+
+
+Box = dict[Any, tuple[Any, Any]]
+"""First value and number of values by variable."""
 
 
 def flops(program: TileProgram) -> dict[str, int]:
@@ -64,7 +72,14 @@ class _Counter:
         for variable, extent in zip(program.block_variables, program.grid, strict=True):
             bind_range(self.analyzer, variable, 0, extent)
 
-    def block(self, statements: tuple[Statement, ...], box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+    def add(self, operations: Mapping[str, int], box: Box, conditions: list[Any]) -> None:
+        """Enter operations by type, done at each point of the box at which the conditions hold."""
+        if operations:
+            points = count_points(box, conditions)
+            for dtype, number in operations.items():
+                self.counts[dtype] += points * number
+
+    def block(self, statements: tuple[Statement, ...], box: Box, conditions: list[Any]) -> None:
         """Count all statements of a block."""
         for statement in statements:
             if isinstance(statement, Loop):
@@ -74,17 +89,15 @@ class _Counter:
                 self.block(statement.then, box, [*conditions, statement.condition])
                 self.block(statement.otherwise, box, [*conditions, tirx.Not(statement.condition)])
             elif isinstance(statement, Gemm):
-                self.counts[statement.a.buffer.dtype] += self.gemm(statement, box, conditions)
+                self.gemm(statement, box, conditions)
             elif isinstance(statement, Reduce):
                 self.reduce(statement, box, conditions)
             elif isinstance(statement, Parallel):
                 self.nest(statement, box, conditions)
             elif isinstance(statement, Assign):
-                points = count_points(box, [*conditions, *_inside(statement)])
-                self.count(statement.value, points)
-                self.update(statement, points)
+                self.add(_operations(statement), box, [*conditions, *_inside(statement)])
 
-    def span(self, loop: Loop) -> tuple[tuple[int, int], list[Any]]:
+    def span(self, loop: Loop) -> tuple[tuple[Any, Any], list[Any]]:
         """First value and number of values of a loop variable, with conditions where its bounds are expressions."""
         first, extent = as_int(loop.start), as_int(loop.extent)
         if first is not None and extent is not None:
@@ -97,15 +110,15 @@ class _Counter:
         bind_range(self.analyzer, loop.variable, low, max(0, high - low))
         return (low, max(0, high - low)), [loop.variable >= loop.start, loop.variable < loop.start + loop.extent]
 
-    def gemm(self, gemm: Gemm, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> int:
+    def gemm(self, gemm: Gemm, box: Box, conditions: list[Any]) -> None:
         """2 m n k for each execution, of the elements that exist."""
         m, n, k = (tirx.Var(name, "int32") for name in ("m", "n", "k"))
         inner = {m: (0, gemm.m), n: (0, gemm.n), k: (0, gemm.k)}
         a = self.filled(gemm.a, (k, m) if gemm.transpose_a else (m, k))
         b = self.filled(gemm.b, (n, k) if gemm.transpose_b else (k, n))
-        return 2 * count_points({**box, **inner}, [*conditions, *a, *b])
+        self.add({gemm.a.buffer.dtype: 2}, {**box, **inner}, [*conditions, *a, *b])
 
-    def reduce(self, reduction: Reduce, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+    def reduce(self, reduction: Reduce, box: Box, conditions: list[Any]) -> None:
         """One operation for each element that exists, in the type that they are added up in."""
         source = reduction.source
         variables = tuple(tirx.Var(f"r{place}", "int32") for place in range(len(source.extents)))
@@ -113,7 +126,7 @@ class _Counter:
         dtype = accumulator_type(source.buffer.dtype, reduction.target.buffer.dtype)
         if dtype.startswith("float"):
             exist = self.filled(source, variables)
-            self.counts[dtype] += count_points({**box, **inner}, [*conditions, *exist])
+            self.add({dtype: 1}, {**box, **inner}, [*conditions, *exist])
 
     def filled(self, region: Region, indices: tuple[Any, ...]) -> list[Any]:
         """Conditions that the element at ``indices`` of a tile's region comes from inside of a tensor.
@@ -144,26 +157,75 @@ class _Counter:
             conditions += _between(at, full)
         return conditions
 
-    def nest(self, nest: Parallel, box: dict[Any, tuple[int, int]], conditions: list[Any]) -> None:
+    def nest(self, nest: Parallel, box: Box, conditions: list[Any]) -> None:
         """The arithmetic of an element-wise nest."""
         inner = {variable: (0, extent) for variable, extent in zip(nest.variables, nest.extents, strict=True)}
         # A register that a nest keeps a value in belongs to the element that is written in the end.
         final = next((item for item in reversed(nest.body) if item.buffer.scope != "local"), None)
         for assign in nest.body:
             exists = _inside(final if assign.buffer.scope == "local" and final is not None else assign)
-            points = count_points({**box, **inner}, [*conditions, *exists])
-            self.count(assign.value, points)
-            self.update(assign, points)
+            self.add(_operations(assign), {**box, **inner}, [*conditions, *exists])
 
-    def update(self, assign: Assign, points: int) -> None:
-        """Enter the operation of an atomic update of floats."""
-        if assign.atomic and is_float(assign.buffer.dtype):
-            self.counts[assign.buffer.dtype] += points
 
-    def count(self, value: Expr, points: int) -> None:
-        """Enter the arithmetic of one expression, done at ``points`` points."""
-        for dtype, number in _arithmetic(value).items():
-            self.counts[dtype] += points * number
+class _Recorder(_Counter):
+    """Writes down what would be counted, for a program with runtime dimensions."""
+
+    def __init__(self, program: TileProgram) -> None:
+        self.program = program
+        self.terms: list[WorkTerm] = []
+
+    def span(self, loop: Loop) -> tuple[tuple[Any, Any], list[Any]]:
+        return (loop.start, loop.extent), []
+
+    def add(self, operations: Mapping[str, int], box: Box, conditions: list[Any]) -> None:
+        if not operations:
+            return
+        names = {handle_of(variable): str(variable.name) for variable in self.program.sizes}
+        taken, prefix = set(names.values()), "x"
+        while any(name.startswith(prefix) for name in taken):
+            prefix += "_"
+        rows = []
+        for number, (variable, (first, count)) in enumerate(box.items()):
+            bounds = text_of(first, names), text_of(count, names)
+            names[handle_of(variable)] = f"{prefix}{number}"
+            # bounds that hold an element of a tensor: nothing is known, once
+            rows.append((f"{prefix}{number}", *((bounds[0], bounds[1]) if bounds[0] and bounds[1] else ("0", "1"))))
+        parts = [text_of(part, names) for condition in conditions for part in parts_of(condition)]
+        kept = tuple(dict.fromkeys(part for part in parts if part is not None))
+        self.terms.append(WorkTerm(dict(operations), tuple(rows), kept))
+
+
+def work_terms(program: TileProgram) -> list[WorkTerm]:
+    """What :func:`flops` counts, for sizes that are known later."""
+    recorder = _Recorder(program)
+    box = {variable: (0, extent) for variable, extent in zip(program.block_variables, program.grid, strict=True)}
+    recorder.block(program.body, box, [])
+    return recorder.terms
+
+
+_TEXTS: dict[Any, str] = {
+    tirx.Add: "({} + {})", tirx.Sub: "({} - {})", tirx.Mul: "({} * {})", tirx.FloorDiv: "({} // {})",
+    tirx.FloorMod: "({} % {})", tirx.Div: "div({}, {})", tirx.Mod: "fmod({}, {})", tirx.Min: "min({}, {})",
+    tirx.Max: "max({}, {})", tirx.EQ: "({} == {})", tirx.NE: "({} != {})", tirx.LT: "({} < {})", tirx.LE: "({} <= {})",
+    tirx.GT: "({} > {})", tirx.GE: "({} >= {})", tirx.And: "({} and {})", tirx.Or: "({} or {})",
+}  # fmt: skip
+
+
+def text_of(value: Any, names: Mapping[int, str]) -> str | None:
+    """An integer expression or condition as :mod:`tilelang_min.program.work` reads it; None where it holds anything else."""
+    if isinstance(value, (bool, int)):
+        return str(int(value)) if value >= 0 else f"(0 - {-value})"
+    if isinstance(value, tirx.IntImm):
+        return text_of(int(value.value), names)
+    if isinstance(value, tirx.Var):
+        return names.get(handle_of(value))
+    if isinstance(value, tirx.Not):
+        inner = text_of(value.a, names)
+        return None if inner is None else f"(not {inner})"
+    if type(value) not in _TEXTS:
+        return None
+    left, right = text_of(value.a, names), text_of(value.b, names)
+    return None if left is None or right is None else _TEXTS[type(value)].format(left, right)
 
 
 def _inside(assign: Assign) -> list[Any]:
@@ -172,7 +234,7 @@ def _inside(assign: Assign) -> list[Any]:
         return _exists(assign.buffer, assign.indices)
     conditions: list[Any] = []
     for load in loads(assign.value):
-        shape = tuple(int(extent) for extent in load.source.ty.shape)
+        shape = load.source.ty.shape
         if str(load.source.ty.storage_scope) == "global":
             for item, extent in zip(load.indices, shape, strict=True):
                 conditions += _between(item, extent)
@@ -183,9 +245,17 @@ def _exists(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Any]:
     return [part for item, extent in zip(indices, buffer.shape, strict=True) for part in _between(item, extent)]
 
 
-def _between(value: Expr, extent: int) -> list[Any]:
-    value = index(value)
-    return [value >= 0, value < extent]
+def _between(value: Expr, extent: Expr) -> list[Any]:
+    value, known = index(value), as_int(extent)
+    return [value >= 0, value < (extent if known is None else known)]
+
+
+def _operations(assign: Assign) -> Counter[str]:
+    """What one assignment computes: the arithmetic of its value, and an atomic update of floats."""
+    counts = _arithmetic(assign.value)
+    if assign.atomic and is_float(assign.buffer.dtype):
+        counts[assign.buffer.dtype] += 1
+    return counts
 
 
 def _arithmetic(value: Any) -> Counter[str]:
@@ -206,15 +276,24 @@ def _arithmetic(value: Any) -> Counter[str]:
     return counts
 
 
-def bytes_min(program: TileProgram) -> int:
-    """Bytes that must cross the memory interface: every parameter read once if it is read, written once if it is written."""
-    total = 0
+def bytes_min(program: TileProgram) -> Extent:
+    """Bytes that must cross the memory interface: every parameter read once if it is read, written once if it is written.
+
+    With runtime dimensions text in their names.
+    """
+    total, terms = 0, []
     read = {name for operation in program.operations[1:] for name in operation.reads}
     written_names = {name for operation in program.operations[1:] for name in operation.writes}
     for parameter in program.parameters:
-        size = parameter.elements * dtype_bytes(parameter.dtype)
-        total += size * ((parameter.name in read) + (parameter.name in written_names))
-    return total
+        times = (parameter.name in read) + (parameter.name in written_names)
+        known = [extent for extent in map(as_int, parameter.shape) if extent is not None]
+        size = prod(known) * dtype_bytes(parameter.dtype) * times
+        names = [str(extent.name) for extent in parameter.shape if as_int(extent) is None]
+        if not names:
+            total += size
+        elif times:
+            terms.append(" * ".join([str(size), *names]))
+    return " + ".join([*terms, str(total)]) if terms else total
 
 
-__all__ = ["bytes_min", "flops"]
+__all__ = ["bytes_min", "flops", "work_terms"]

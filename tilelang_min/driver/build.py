@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tilelang_min.analysis.limits import check_resources
-from tilelang_min.analysis.work import bytes_min, flops
+from tilelang_min.analysis.work import bytes_min, flops, work_terms
 from tilelang_min.driver.decisions import decisions
 from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
@@ -180,12 +180,9 @@ def build(
     _check_launchable(thread, compiled)
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
-        # What depends on runtime dimensions is not known now.
-        work = (
-            {"flops": None, "bytes_min": None}
-            if written.sizes
-            else {"flops": flops(written), "bytes_min": bytes_min(written)}
-        )
+        # What depends on runtime dimensions is not known now, and kept as text.
+        work = {"flops": None if written.sizes else flops(written), "bytes_min": bytes_min(written)}
+        terms = [term.to_json() for term in work_terms(written)] if written.sizes else []
     source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
     listing_file = f"listing.{_LISTING_SUFFIX[compiled.syntax]}"
     binary_file = f"binary.{compiled.binary_kind}"
@@ -218,6 +215,8 @@ def build(
         "sources": program.sources,
         "analyses": {},
     }
+    if written.sizes:
+        record["work"] = {"terms": terms, "bytes_min": work["bytes_min"]}
     if record_of_clocks is not None:
         record["instrument"] = record_of_clocks
     files = {binary_file: compiled.binary, source_file: compiled.source.encode()}
@@ -329,7 +328,7 @@ def _metadata(
         compile_seconds={name: round(value, 6) for name, value in seconds.items()},
         toolchain=compiled.toolchain,
         flops=work["flops"],
-        bytes_min=work["bytes_min"],
+        bytes_min=work["bytes_min"] if isinstance(work["bytes_min"], int) else None,
     )
 
 

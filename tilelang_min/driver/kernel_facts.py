@@ -14,6 +14,7 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.program import KernelMetadata, Listing, Parameter, TensorMap, TileOperation
 from tilelang_min.program import sizes as runtime_sizes
 from tilelang_min.program.instrument import Instrument
+from tilelang_min.program.work import WorkTerm, flops_at
 from tilelang_min.runtime.bundle import Bundle
 from tilelang_min.targets import Target, resolve
 
@@ -79,8 +80,13 @@ class KernelFacts:
         """
         if not self.sizes:
             return self.metadata
-        grid = self.grid_for(sizes)
-        return replace(self.metadata, grid=grid)
+        known = replace(self.metadata, grid=self.grid_for(sizes))
+        work = self.bundle.record.get("work")
+        if work is None:  # compiled by an earlier version
+            return known
+        terms = [WorkTerm.from_json(term) for term in work["terms"]]
+        least = runtime_sizes.evaluate(work["bytes_min"], sizes)
+        return replace(known, flops=flops_at(terms, sizes), bytes_min=least)
 
     def sizes_of(self, args: Sequence[Any]) -> dict[str, int]:
         """The runtime dimensions that these tensors have.  LaunchError where they disagree."""

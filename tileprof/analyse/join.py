@@ -81,7 +81,8 @@ def join_bundle(report: NcuReport, bundle: Path, grid: Sequence[int] | None = No
         kernel, listing = (json.loads(member(bundle, name)) for name in ("kernel.json", "listing.json"))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ProfileFormatError(f"{bundle} is no bundle with a listing: {error}") from None
-    kernel["grid"] = kernel["grid"] if grid is None else list(grid)
+    if grid is not None:
+        kernel["grid"] = list(grid)
     launches = [profile for profile in report.of_symbol(kernel["symbol"]) if profile.complete]
     if not launches:
         others = ", ".join(sorted({profile.symbol for profile in report.kernels}))

@@ -209,7 +209,7 @@ def numbered(launch: KernelProfile) -> KernelProfile:
 def _add(case: Waiting, report: NcuReport) -> None:
     for kernel in report.of_symbol(case.symbol):
         case.builder.metrics += kernel.raw_metrics()
-    grid = ((case.builder.compiled or {}).get("metadata") or {}).get("grid")
+    grid = (case.builder.compiled or {})["metadata"]["grid"] if case.builder.case.sizes else None
     for joined in join_bundle(report, Path(case.request["bundle"]), grid):
         case.builder.metrics += joined.metrics
         for note in joined.notes:

@@ -74,7 +74,7 @@ def test_measured_metrics_join_the_case(profile: Any, tmp_path: Path, monkeypatc
 
     joined = SimpleNamespace(metrics=(MEASURED,), notes=("joined by offset",))
     monkeypatch.setattr(profiled.ncu_file, "read", read)
-    monkeypatch.setattr(profiled, "join_bundle", lambda given, bundle: [joined] if given is report else [])
+    monkeypatch.setattr(profiled, "join_bundle", lambda given, bundle, grid: [joined] if given is report else [])
     builder = profile('echo "==PROF== Profiling \\"k_kernel\\" - 0: 0%....100% - 9 passes" > "$log"; touch "$report"')
     assert (builder.metrics, builder.notes, builder.failed) == ([counter, MEASURED], ["joined by offset"], False)
     assert seen == [tmp_path / "run" / "raw" / f"{'0' * 16}.ncu-rep"]
@@ -197,7 +197,7 @@ class Together:
         numbers = self.order(json.loads(path.read_text()))
         return NcuReport("2026.3", tuple(launch_of(number, index) for index, number in enumerate(numbers)))
 
-    def join(self, report: NcuReport, bundle: Path) -> list[Any]:
+    def join(self, report: NcuReport, bundle: Path, grid: Any) -> list[Any]:
         (launch,) = report.kernels
         assert (launch.index, launch.symbol) == (0, f"k{bundle.name[-1]}_kernel")
         return [SimpleNamespace(metrics=launch.metrics, notes=())]
