@@ -29,7 +29,7 @@ COMPILER: dict[str, set[str]] = {
     "runtime": {"targets"},
 }
 COMPILER["driver"] = set(COMPILER)
-COMPILER["tune"] = {"driver"}
+COMPILER["tune"] = {"driver", "runtime", "targets"}
 COMPILER["interop"] = {"driver"}
 COMPILER_COMMON = {"program", "errors"}
 # Only for annotations: a thread program names its target, an error its location.

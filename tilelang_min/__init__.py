@@ -20,6 +20,8 @@ from tilelang_min.driver.kernel import Kernel, load
 from tilelang_min.driver.simulated import Analysis
 from tilelang_min.driver.target_names import get_backend, get_target_arch
 from tilelang_min.language.types import ceildiv as cdiv
+from tilelang_min.tune.decorator import autotune
+from tilelang_min.tune.given import TensorSupplyType
 
 if TYPE_CHECKING:
     from tilelang_min import access
@@ -34,7 +36,9 @@ __all__ = [
     "JITKernel",
     "Kernel",
     "PassConfigKey",
+    "TensorSupplyType",
     "access",
+    "autotune",
     "cdiv",
     "compile",
     "device_info",

@@ -85,6 +85,10 @@ class BundleError(TileLangError):
     """A bundle is missing, damaged, or of a format this version does not read."""
 
 
+class TuningError(TileLangError):
+    """A search over configurations found none that works, or was asked for something that it cannot do."""
+
+
 class UnknownMemoryRule(TileLangError):
     """No counting rule is known for this access on this target; the message names the instruction."""
 

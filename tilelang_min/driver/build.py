@@ -244,6 +244,11 @@ def build(
     return Bundle(record, files, rest=Later(rest, name=f"tilelang-listing-{program.name}"))
 
 
+def load_generator(target: Target) -> None:
+    """Import what compiling for a target takes, beside what this module has imported."""
+    import_module(_GENERATORS[target.kind])
+
+
 def _check_options(options: Iterable[str], target: Target, generators: Iterable[str]) -> None:
     """Raise CodegenError for an option that does not exist, before anything is done.
 

@@ -140,6 +140,10 @@ def jit(target: Any = None, **options: Any) -> Any:
 
 
 def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dict[str, Any]) -> Callable[..., Kernel]:
+    if hasattr(factory, "under_jit"):  # @tilelang.autotune stands below
+        made: Callable[..., Kernel] = factory.under_jit(lambda plain: _wrap(plain, target, options))
+        return made
+
     @functools.wraps(factory)
     def compiled(*args: Any, **kwargs: Any) -> Kernel:
         return compile(prim_func(*args, **kwargs), target, **options)
@@ -163,4 +167,6 @@ def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dic
     compiled.instrumented = instrumented  # type: ignore[attr-defined]
     compiled.prim_func = prim_func  # type: ignore[attr-defined]
     compiled.for_target = for_target  # type: ignore[attr-defined]
+    named = None if isinstance(target, (int, list, tuple)) else target
+    compiled.target, compiled.options = named, options  # type: ignore[attr-defined]
     return compiled

@@ -34,6 +34,11 @@ class Kernel(SimulatedKernel):
         super().__init__(bundle)
         self.out_idx = out_idx
         self.rebuild: Callable[[str], Kernel] | None = None
+        self.config: dict[str, Any] | None = None
+        """What ``tilelang.autotune`` chose; ``latency`` and ``ref_latency`` are its milliseconds, ``tuned`` is the whole record."""
+        self.latency: float | None = None
+        self.ref_latency: float | None = None
+        self.tuned: Any = None
         self._launcher: Any = None
         self._lock = threading.Lock()
 

@@ -53,6 +53,12 @@ def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def describe(value: Any) -> str:
+    """Text that is the same for equal values and differs otherwise; of functions their source and the values they use."""
+    home = next((each.__module__ for each in (value if isinstance(value, list) else [value]) if callable(each)), "")
+    return _Describer(home).text(value)
+
+
 def _words(code: types.CodeType) -> set[str]:
     """All names that code uses, attributes and functions inside it included."""
     words = set(code.co_names) | set(code.co_freevars)

@@ -13,6 +13,7 @@ from tilelang_min.program import Parameter, ThreadProgram
 from tilelang_min.program import sizes as runtime_sizes
 
 if TYPE_CHECKING:
+    from tilelang_min.driver.prediction import Prediction
     from tilelang_min.driver.suggestion_records import Suggestion
     from tilelang_min.simulate import SimulationResult
 
@@ -144,6 +145,15 @@ class SimulatedKernel(KernelFacts):
         analysis = analyse(self, args, at)
         self.bundle.record["analyses"][key] = analysis.to_json()
         return analysis
+
+    def predict(self, device: str | None = None, sizes: Mapping[str, int] | None = None) -> Prediction | None:
+        """How long a launch should take on ``device`` (default: the target's first product), from counts and rates alone.
+
+        None on a CPU, of which no rates are known.  See :mod:`tilelang_min.driver.prediction`.
+        """
+        from tilelang_min.driver.prediction import predict
+
+        return predict(self, sizes or {}, device)
 
     def suggestions(self, sizes: Mapping[str, int] | None = None) -> list[Suggestion]:
         """For each shared tile with bank conflicts the smallest padding, and the swizzle, that remove them, each proved.

@@ -153,12 +153,16 @@ def trim(limit: int) -> int:
 
 
 def clear() -> int:
-    """Remove every entry, whoever made it; returns how many.  Kernels that were taken from the cache keep working."""
+    """Remove every entry, whoever made it, and what searches found; returns how many kernels.
+
+    Those that were taken from the cache keep working.
+    """
     removed = 0
     for file, _ in list(_files()):
         _remove(file.path)
         removed += not file.name.startswith(_TEMPORARY)
-    shutil.rmtree(cache_directory() / "versions", ignore_errors=True)
+    for beside in ("versions", "tuned"):
+        shutil.rmtree(cache_directory() / beside, ignore_errors=True)
     for folder in _folders():
         with suppress(OSError):
             os.rmdir(folder)

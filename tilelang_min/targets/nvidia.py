@@ -65,6 +65,7 @@ def _device(
     source: str,
     clocks: Mapping[str, int] | None = None,
     clusters: tuple[int, ...] = (),
+    l2_bytes_per_s: float | None = None,
 ) -> Device:
     return Device(
         name=name,
@@ -76,6 +77,7 @@ def _device(
         source=f"{source}; shared memory: {BANKS}",
         clock_hz_by_rate=dict(clocks or {}),
         clusters=clusters,
+        l2_bytes_per_s=None if l2_bytes_per_s is None else round(l2_bytes_per_s),
     )
 
 
@@ -130,6 +132,9 @@ _HOPPER_TENSOR = {
 }
 # cuOccupancyMaxActiveClusters on one H200, a block of 61,440 bytes of shared memory or more; other parts may differ.
 _HOPPER_CLUSTERS = (132, 66, 39, 30, 22, 17, 15, 15)
+# Bulk loads of a persistent product of 4096^3 by tiles of 128x256: 1.61 GB in 176.8 us (benchmarks/results/2026-11-30-h200.json).
+_HOPPER_L2 = 9.1e12
+_A100_L2 = 5120 * 1410 * MHZ  # NVIDIA A100 white paper: 5120 bytes a clock
 _HOPPER_PCIE_TENSOR = {key: 1620 * MHZ for key in _HOPPER_TENSOR}
 _BLACKWELL = _rates(
     matrix_float16=8192,
@@ -157,14 +162,14 @@ _DEVICES: dict[str, tuple[Device, ...]] = {
     "sm_70": (_device("V100 SXM2", 80, 1530, 900, _VOLTA, _V100),),
     "sm_75": (_device("T4", 40, 1590, 320, _TURING, "NVIDIA T4 data sheet (8.1 TFLOP/s float32, 65 float16)"),),
     "sm_80": (
-        _device("A100 SXM 80GB", 108, 1410, 2039, _AMPERE, _A100),
-        _device("A100 SXM 40GB", 108, 1410, 1555, _AMPERE, _A100),
-        _device("A100 PCIe 80GB", 108, 1410, 1935, _AMPERE, _A100),
+        _device("A100 SXM 80GB", 108, 1410, 2039, _AMPERE, _A100, l2_bytes_per_s=_A100_L2),
+        _device("A100 SXM 40GB", 108, 1410, 1555, _AMPERE, _A100, l2_bytes_per_s=_A100_L2),
+        _device("A100 PCIe 80GB", 108, 1410, 1935, _AMPERE, _A100, l2_bytes_per_s=_A100_L2),
     ),
     "sm_86": (_device("RTX 3090", 82, 1695, 936, _AMPERE_GEFORCE, _GA102),),
     "sm_89": (_device("RTX 4090", 128, 2520, 1008, _ADA_GEFORCE, _AD102),),
     "sm_90a": (
-        _device("H100 SXM", 132, 1980, 3350, _HOPPER, _H100, _HOPPER_TENSOR, _HOPPER_CLUSTERS),
+        _device("H100 SXM", 132, 1980, 3350, _HOPPER, _H100, _HOPPER_TENSOR, _HOPPER_CLUSTERS, _HOPPER_L2),
         replace(
             _device(
                 "H200 SXM",
@@ -175,6 +180,7 @@ _DEVICES: dict[str, tuple[Device, ...]] = {
                 f"{_H100}; H200 data sheet (4.8 TB/s)",
                 _HOPPER_TENSOR,
                 _HOPPER_CLUSTERS,
+                _HOPPER_L2,
             ),
             launch_ns=3600,  # one block, cold L2, median: benchmarks/h200_diagnosis.py
         ),

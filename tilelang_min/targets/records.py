@@ -195,7 +195,7 @@ class Device:
     (None where nothing here needs it).  ``launch_ns`` is the time between two events around a kernel that does next to nothing,
     measured; None where nobody did.  ``clusters`` says how many clusters of 1, 2, 3,
     .. blocks run at once, a block on each unit: units come in groups that no cluster leaves, so that they are fewer than the units
-    would hold.  Empty: not known.
+    would hold.  Empty: not known.  ``l2_bytes_per_s``: from the cache that all units share to the units; None where not known.
     """
 
     name: str
@@ -209,6 +209,7 @@ class Device:
     cache_bytes: int | None = None
     launch_ns: int | None = None
     clusters: tuple[int, ...] = ()
+    l2_bytes_per_s: int | None = None
 
     def clusters_at_once(self, blocks: int) -> int:
         """Clusters of so many blocks that run at once; where that is not known, as many as there are units for."""

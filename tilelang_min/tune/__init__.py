@@ -1,0 +1,1 @@
+"""Search over configurations of a kernel: ``tilelang.autotune``.  Nothing is imported here: decorating costs nothing."""
