@@ -63,7 +63,7 @@ def predict(kernel: SimulatedKernel, sizes: Mapping[str, int], device: str | Non
     if product is None:
         return None
     analysis = kernel.analyse(sizes=sizes) if kernel.sizes else kernel.analyse()
-    return _predicted(kernel, kernel.target, product, analysis, kernel.grid_for(sizes))
+    return _predicted(kernel, kernel.target, product, analysis, sizes)
 
 
 def product_of(target: Target, name: str | None) -> Device | None:
@@ -75,10 +75,10 @@ def product_of(target: Target, name: str | None) -> Device | None:
 
 
 def _predicted(
-    kernel: SimulatedKernel, target: Target, product: Device, analysis: Analysis, grid: tuple[int, int, int]
+    kernel: SimulatedKernel, target: Target, product: Device, analysis: Analysis, sizes: Mapping[str, int]
 ) -> Prediction:
-    metadata, record = kernel.metadata, kernel.bundle.record
-    blocks, units = math.prod(grid), product.units
+    metadata, record = kernel.metadata_for(sizes), kernel.bundle.record
+    blocks, units = math.prod(kernel.grid_for(sizes)), product.units
     matrix_s, matrix_flops = _matrix(record, analysis, target, product)
     shared, known = _shared_cycles(analysis, product)
     loaded, moved = _global_bytes(analysis)

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any
 
+from tilelang_min.driver.foreign_options import check_foreign
 from tilelang_min.errors import LanguageError, did_you_mean
+
+PASSES = "pass_configs"
+"""A key of configurations for TileLang that is no parameter of the factory."""
 
 Config = dict[str, Any]
 """Values by the names of the factory's parameters."""
@@ -39,9 +43,12 @@ def expand(
                 f"configuration {number} is {type(item).__name__} instead of a dictionary",
                 remedy='give each as {"block_M": 128, ...}',
             )
-        _check_names(item, signature)
-        if dict(item) not in found:
-            found.append(dict(item))
+        config = dict(item)
+        if PASSES in config and PASSES not in signature.parameters:  # of TileLang's passes: they change nothing here
+            check_foreign({PASSES: config.pop(PASSES)})
+        _check_names(config, signature)
+        if config not in found:
+            found.append(config)
     if not found:
         raise LanguageError(
             "there are no configurations to choose from",

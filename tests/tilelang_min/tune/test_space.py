@@ -38,6 +38,11 @@ def test_a_list_keeps_its_order_and_each_configuration_once() -> None:
     assert configs([{"block_M": 128}, {"block_M": 64}, {"block_M": 128}]) == [{"block_M": 128}, {"block_M": 64}]
 
 
+def test_options_of_tilelangs_passes_are_no_parameters() -> None:
+    given = [{"block_M": 64, "pass_configs": {"tl.disable_warp_specialized": True}}, {"block_M": 64}]
+    assert configs(given) == [{"block_M": 64}]
+
+
 def test_a_function_gets_the_arguments_of_the_call_or_those_it_names() -> None:
     def all_of_them(M: int, N: int) -> list[dict[str, int]]:
         return [{"block_M": M // 2, "block_N": N // 2}]
