@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from tilelang_min.driver.caching import cached
 from tilelang_min.driver.foreign_options import FOREIGN, check_foreign
+from tilelang_min.driver.eager import EagerFunction, is_eager
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
@@ -66,7 +67,7 @@ def compile(
         bundle = cached(key, lambda finished: _build(prim_func, chosen, options, key, finished, instrument))
     else:
         bundle = _build(prim_func, chosen, options, key, lambda bundle: None, instrument)
-    kernel = _checked(Kernel(bundle, outputs))
+    kernel = _checked(Kernel(bundle, outputs), returned=prim_func.made is not None)
     kernel.rebuild = lambda kind: compile(
         prim_func, chosen, out_idx=out_idx, instrument=kind, cache=cache, options=options
     )
@@ -92,11 +93,16 @@ def _build(
     return build(prim_func, target, options or {}, key, finished, instrument)
 
 
-def _checked(kernel: Kernel) -> Kernel:
+def _checked(kernel: Kernel, *, returned: bool) -> Kernel:
     """The kernel; LanguageError when a call would allocate a parameter that the kernel reads."""
     for number in kernel.out_idx:
         parameter = kernel.parameters[number]
         if parameter.access != "out":
+            if returned:
+                raise LanguageError(
+                    f"{parameter.name} of {kernel.name} is made by T.empty, and the kernel reads it: it holds nothing before",
+                    remedy=f"take {parameter.name} as a parameter, and pass a tensor",
+                )
             how = "read as well as written" if parameter.access == "inout" else "only read"
             raise LanguageError(
                 f"parameter {parameter.name} of {kernel.name} is {how}: a call cannot allocate it",
@@ -106,6 +112,9 @@ def _checked(kernel: Kernel) -> Kernel:
 
 
 def _output_indices(prim_func: PrimFunc, out_idx: int | list[int] | tuple[int, ...] | None) -> tuple[int, ...]:
+    if prim_func.made is not None:
+        inputs = len(prim_func.made.tensors)
+        return tuple(range(inputs, inputs + len(prim_func.made.outputs)))
     if out_idx is None:
         return ()
     count = prim_func.function.__code__.co_argcount
@@ -126,8 +135,12 @@ def jit(target: str | Target | None = None, **options: Any) -> Callable[[_Factor
 def jit(target: Any = None, **options: Any) -> Any:
     """Decorator for factories: functions whose arguments are compile-time constants and which return a ``@T.prim_func``.
 
-    Calling the factory gives a compiled :class:`Kernel`.  ``factory.for_target(name)(...)`` compiles for another target,
-    ``factory.instrumented()(...)`` builds with clock reads; ``factory.prim_func(...)`` gives the uncompiled kernel.
+    Calling the factory gives a compiled :class:`Kernel`, and so does ``factory.compile(...)``.  ``factory.for_target(name)(...)``
+    compiles for another target, ``factory.instrumented()(...)`` builds with clock reads; ``factory.prim_func(...)`` gives the
+    uncompiled kernel.
+
+    Over a function that is a kernel itself (its own body has ``with T.Kernel(...)``) it gives an :class:`EagerFunction`, which is
+    called with tensors, and compiles and launches.
     """
     known = _options()
     for name in options:
@@ -139,10 +152,12 @@ def jit(target: Any = None, **options: Any) -> Any:
     return lambda factory: _wrap(factory, target, options)
 
 
-def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dict[str, Any]) -> Callable[..., Kernel]:
+def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dict[str, Any]) -> Callable[..., Any]:
     if hasattr(factory, "under_jit"):  # @tilelang.autotune stands below
-        made: Callable[..., Kernel] = factory.under_jit(lambda plain: _wrap(plain, target, options))
+        made: Callable[..., Any] = factory.under_jit(lambda plain: _wrap(plain, target, options))
         return made
+    if is_eager(factory):
+        return EagerFunction(factory, compile, target, options)
 
     @functools.wraps(factory)
     def compiled(*args: Any, **kwargs: Any) -> Kernel:
@@ -164,6 +179,12 @@ def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dic
     def instrumented(kind: str = OPERATIONS) -> Callable[..., Kernel]:
         return _wrap(factory, target, {**options, "instrument": kind})
 
+    def get_kernel_source(*args: Any, **kwargs: Any) -> str:
+        return compiled(*args, **kwargs).get_kernel_source()
+
+    compiled.mode = "lazy"  # type: ignore[attr-defined]
+    compiled.compile = compiled  # type: ignore[attr-defined]
+    compiled.get_kernel_source = get_kernel_source  # type: ignore[attr-defined]
     compiled.instrumented = instrumented  # type: ignore[attr-defined]
     compiled.prim_func = prim_func  # type: ignore[attr-defined]
     compiled.for_target = for_target  # type: ignore[attr-defined]

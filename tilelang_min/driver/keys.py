@@ -17,6 +17,8 @@ from tilelang_min.driver.versions import tool_versions
 from tilelang_min.language import Macro, PrimFunc
 from tilelang_min.language.source_lines import source_lines
 
+_PLAIN = (bool, int, float, str, bytes, type(None))
+
 
 def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
     """Hash of a kernel: its source and place, the values of all names it uses, target, options and tool versions.
@@ -50,6 +52,9 @@ def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
         "options": describe(options),
         "versions": tool_versions(),
     }
+    if kernel.made is not None:
+        plain = {name: value for name, value in kernel.scope.items() if isinstance(value, _PLAIN)}
+        content["made"] = [describe(kernel.made.values), repr(kernel.made.parameters), describe(plain)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

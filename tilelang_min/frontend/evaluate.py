@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import operator
 from typing import Any
 
 from tvm import tirx
 
 from tilelang_min.errors import LanguageError, ShapeError, TileLangError
 from tilelang_min.frontend.operators import Operators
-from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import (
     Access,
     Variable,
@@ -25,7 +25,10 @@ from tilelang_min.frontend.values import (
     plain_number,
 )
 from tilelang_min.ir.nodes import Buffer
-from tilelang_min.language import DTYPES, Construct, Dynamic
+from tilelang_min.language import DTYPES, Construct, Tensor
+from tilelang_min.language.eager import Output
+from tilelang_min.language.kernel_source import KernelSource
+from tilelang_min.language.sizes import Computed, Dynamic
 from tilelang_min.language.types import NOT_HELD, DType, normal_dtype
 from tilelang_min.program.dtypes import DATA_TYPES, is_float
 
@@ -43,6 +46,8 @@ _UNARY_MATH = {
     "abs": tirx.abs,
 }
 
+
+_COMPUTE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
 
 REPORT = "write it another way; if it is right as it stands, please report it with the kernel's source"
 """What to do about what TVM refuses, whose words are for others than kernel authors."""
@@ -64,6 +69,7 @@ class Evaluator(Operators):
         self.source = source
         self.frames: list[dict[str, Any]] = [names]
         self.sizes: dict[str, Any] = {}
+        self.tensors: dict[int, Buffer] = {}
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -200,12 +206,22 @@ class Evaluator(Operators):
 
     def _eval_Name(self, node: ast.Name) -> Any:
         value = self.lookup(node)
-        if isinstance(value, Dynamic):
-            return self.size(value)
+        if isinstance(value, (Dynamic, Computed, Tensor, Output)):
+            return self.meant(value)
         return Access(value.buffer, (0,)) if isinstance(value, Variable) else value
 
-    def size(self, dimension: Dynamic) -> Any:
-        """The variable of a runtime dimension: one for each name."""
+    def meant(self, value: Any) -> Any:
+        """What stands in kernels for an object of the surroundings: a size for a runtime dimension, a tensor for its annotation."""
+        if isinstance(value, (Dynamic, Computed)):
+            return self.size(value)
+        return self.tensors.get(id(value), value) if isinstance(value, (Tensor, Output)) else value
+
+    def size(self, dimension: Dynamic | Computed | Any) -> Any:
+        """The variable of a runtime dimension, one for each name, or the expression of what is computed of them."""
+        if isinstance(dimension, Computed):
+            return _COMPUTE[dimension.operator](self.size(dimension.left), self.size(dimension.right))
+        if not isinstance(dimension, Dynamic):
+            return dimension
         if dimension.name not in self.sizes:
             self.sizes[dimension.name] = tirx.Var(dimension.name, "int32")
         return self.sizes[dimension.name]
@@ -226,7 +242,7 @@ class Evaluator(Operators):
             raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
         try:
             value = getattr(owner, node.attr)
-            return self.size(value) if isinstance(value, Dynamic) else value
+            return self.meant(value)
         except Exception as error:  # whatever the author's own objects raise
             message, _, remedy = (str(error) or type(error).__name__).partition("; ")
             known = getattr(owner, "__name__", "") == "tilelang_min.language" and remedy
@@ -242,7 +258,7 @@ class Evaluator(Operators):
             key = self.raw(node.slice)
             try:
                 value = owner[key]
-                return self.size(value) if isinstance(value, Dynamic) else value
+                return self.meant(value)
             except Exception as error:  # whatever the author's own objects raise
                 raise self.error(node, f"cannot index this value: {type(error).__name__}: {error}") from error
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -318,7 +334,9 @@ class Evaluator(Operators):
             raise self.error(node, f"Python's {name} cannot compare expressions", f"use T.{name}")
         try:
             return function(*arguments, **keywords)
-        except TileLangError:
+        except TileLangError as error:
+            if error.location is None and isinstance(error, LanguageError):
+                raise self.error(node, error.message, error.remedy, type(error)) from None
             raise
         except Exception as error:
             raise self.error(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from tilelang_min.frontend.source import read_source
 from tilelang_min.frontend.surroundings import surroundings, whole_file
 from tilelang_min.ir.nodes import Statement
+from tilelang_min.language.kernel_source import read_source
 from tilelang_min.language.prim_func import Macro
 
 if TYPE_CHECKING:

@@ -160,6 +160,8 @@ class Operators:
                     parts.append(_PLAIN_COMPARE[type(op)](left, right))
                 except TypeError as error:
                     raise self.error(node, f"these cannot be compared: {error}") from error
+            elif isinstance(op, (ast.Is, ast.IsNot)) and (left is None or right is None):
+                parts.append(isinstance(op, ast.IsNot))  # a tile, a value: an argument that was given
             elif type(op) not in _COMPARE:
                 raise self.error(node, f"comparison {type(op).__name__} is not part of the tile language")
             else:

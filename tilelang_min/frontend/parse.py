@@ -11,7 +11,6 @@ from tilelang_min.errors import ShapeError
 from tilelang_min.frontend.body import BodyParser, counted
 from tilelang_min.frontend.evaluate import NOT_HELD_REMEDY, Evaluator
 from tilelang_min.frontend.local_tiles import check_local_tiles
-from tilelang_min.frontend.source import read_source
 from tilelang_min.frontend.surroundings import surroundings, whole_file
 from tilelang_min.frontend.values import constant, is_expression, plain_number
 from tilelang_min.ir.expressions import bind_blocks, simplify
@@ -19,6 +18,9 @@ from tilelang_min.ir.nodes import Buffer, Expr, Statement, TileProgram
 from tilelang_min.ir.sizes import text_of
 from tilelang_min.language import DTYPES, Construct, Dynamic, PrimFunc, Tensor
 from tilelang_min.language.types import NOT_HELD, normal_dtype
+from tilelang_min.language.jitted import is_launch, place_of
+from tilelang_min.language.kernel_source import read_source
+from tilelang_min.language.sizes import Computed
 
 
 def parse(kernel: PrimFunc) -> TileProgram:
@@ -47,19 +49,32 @@ class KernelParser(BodyParser):
         function = self.source.function
         self.evaluator.frames.append({})
         given = function.args
-        if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults:
+        made = self.kernel.made
+        if made is None and (given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults):
             raise self.error(
                 function, "a kernel has plain positional parameters only", "annotate each with T.Tensor(shape, dtype)"
             )
-        for node, name in ((function, self.kernel.name), *((item, item.arg) for item in given.args)):
+        declared: list[tuple[ast.AST, str, Tensor | None]] = (
+            [(item, item.arg, None) for item in given.args]
+            if made is None
+            else [(place_of(function, name), name, tensor) for name, tensor in made.parameters]
+        )
+        for node, name in ((function, self.kernel.name), *((node, name) for node, name, _ in declared)):
             if not name.isascii():
                 raise self.error(
                     node,
                     f"the name {name!r} has characters that machine code cannot have",
                     "name kernels and their parameters with letters from a to z, digits and _",
                 )
-        parameters = tuple(self.parameter(argument) for argument in given.args)
-        bound = [extent for item in parameters for extent in item.shape if not isinstance(extent, int)]
+        parameters = tuple(
+            self.parameter(node) if tensor is None else self.tensor(node, node, name, tensor)  # type: ignore[arg-type]
+            for node, name, tensor in declared
+        )
+        if made is not None:
+            seen = [*(tensor for _, tensor in made.tensors), *(self.kernel.scope[name] for name, _ in made.outputs)]
+            self.evaluator.tensors = {id(item): buffer for item, buffer in zip(seen, parameters, strict=True)}
+        inputs = parameters if made is None else parameters[: len(made.tensors)]
+        bound = [extent for item in inputs for extent in item.shape if not isinstance(extent, int)]
         for name, size in self.evaluator.sizes.items():
             if name in {item.name for item in parameters}:
                 raise self.error(
@@ -71,18 +86,22 @@ class KernelParser(BodyParser):
         statements = list(function.body)
         if statements and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
             statements = statements[1:]
+        if made is not None:  # what stands in front has run, what follows names the outputs
+            statements = [item for item in statements if is_launch(item)]
         body: tuple[Statement, ...] | None = None
         for statement in statements:
             if isinstance(statement, ast.With):
                 if body is not None:
                     raise self.error(
-                        statement, "a kernel has one `with T.Kernel(...)` block", "write a second @T.prim_func"
+                        statement,
+                        "a kernel has one `with T.Kernel(...)` block",
+                        "write a second @T.prim_func" if made is None else "write a second function",
                     )
                 body = self.launch(statement)
             elif body is None and isinstance(statement, ast.Assign):
-                made: list[Statement] = []
-                self.assignment(statement, made)
-                if made:
+                out: list[Statement] = []
+                self.assignment(statement, out)
+                if out:
                     raise self.error(
                         statement, "tiles are read and written inside `with T.Kernel(...)`", "move this line into it"
                     )
@@ -142,6 +161,10 @@ class KernelParser(BodyParser):
                 f"parameter {argument.arg!r} must be a T.Tensor",
                 "write T.Tensor((M, N), 'float32')",
             )
+        return self.tensor(argument, argument.annotation, argument.arg, annotation)
+
+    def tensor(self, argument: ast.AST, place: ast.AST, name: str, annotation: Tensor) -> Buffer:
+        """A tensor parameter; errors point at ``place``."""
         extents = annotation.shape if isinstance(annotation.shape, (tuple, list)) else (annotation.shape,)
         shape: list[Expr] = []
         for given in extents:
@@ -151,21 +174,30 @@ class KernelParser(BodyParser):
             if is_expression(given) and any(given.same_as(size) for size in self.evaluator.sizes.values()):
                 shape.append(given)
                 continue
+            if isinstance(given, Computed):
+                raise self.error(
+                    place,
+                    f"dimension {given} of {name!r} is computed of what is known at launch alone",
+                    "make it a runtime dimension of its own: T.dynamic(...)",
+                    ShapeError,
+                )
             extent = plain_number(given)
             if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
                 raise self.error(
-                    argument.annotation,
-                    f"dimension {given!r} of {argument.arg!r} is not a positive integer",
-                    "the arguments of a kernel's factory are plain integers",
+                    place,
+                    f"dimension {given!r} of {name!r} is not a positive integer",
+                    "the arguments of a kernel's factory are plain integers"
+                    if self.kernel.made is None
+                    else "compute it of T.const dimensions and plain integers",
                     ShapeError,
                 )
             shape.append(extent)
         if not shape:
-            raise self.error(argument.annotation, f"{argument.arg!r} has no dimensions", "write (1,) for one element")
+            raise self.error(place, f"{name!r} has no dimensions", "write (1,) for one element")
         dtype = normal_dtype(annotation.dtype)
         if dtype is None:
             raise self.error(
-                argument.annotation,
+                place,
                 f"{annotation.dtype!r} is not a supported data type",
                 NOT_HELD_REMEDY if str(annotation.dtype) in NOT_HELD else f"use one of {', '.join(DTYPES)}",
             )
@@ -173,10 +205,8 @@ class KernelParser(BodyParser):
         for number in shape:
             elements *= number if isinstance(number, int) else 1
         if elements >= 2**31:
-            raise self.error(
-                argument.annotation, f"{argument.arg!r} has {elements} elements; indices are 32-bit", "split the tensor"
-            )
-        return self.buffer(argument, argument.arg, tuple(shape), dtype, "global")
+            raise self.error(place, f"{name!r} has {elements} elements; indices are 32-bit", "split the tensor")
+        return self.buffer(argument, name, tuple(shape), dtype, "global")
 
     def quoted(self, node: ast.expr, text: str) -> ast.expr:
         """The expression in quotes, every part of it at the place of the quotes."""

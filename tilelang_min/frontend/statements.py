@@ -19,12 +19,12 @@ from tilelang_min.frontend.evaluate import Evaluator
 from tilelang_min.frontend.local_tiles import LocalUse
 from tilelang_min.frontend.reductions import reduction
 from tilelang_min.frontend.regions import copy_regions, tile_region
-from tilelang_min.frontend.source import KernelSource
 from tilelang_min.frontend.values import convert, is_expression, plain_number
 from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Barrier, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.language import Construct, GemmWarpPolicy
+from tilelang_min.language.kernel_source import KernelSource
 from tilelang_min.program import TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tilelang_min.frontend.source import KernelSource
+from tilelang_min.language.kernel_source import KernelSource
 
 
 def surroundings(function: Callable[..., Any], scope: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ importing this package costs nothing.  ``T.ceildiv`` and the data type names als
 """
 
 from tilelang_min.language.constructs import CONSTRUCTS, Construct
+from tilelang_min.language.eager import const, empty
 from tilelang_min.language.prim_func import (
     Buffer,
     FragmentBuffer,
@@ -115,11 +116,13 @@ __all__ = [
     "ceil",
     "ceildiv",
     "clear",
+    "const",
     "copy",
     "double",
     "dtype",
     "dtype_bytes",
     "dynamic",
+    "empty",
     "exp",
     "exp2",
     "fill",

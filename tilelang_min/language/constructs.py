@@ -81,11 +81,9 @@ CONSTRUCTS = _table(
 )
 
 PLANNED = {
-    "const": "take dimensions as arguments of the kernel's factory",
     "copy_async": "write T.copy: the compiler makes copies asynchronous where the target can",
     "cumsum": "add up in a T.serial loop over the dimension",
     "device_assert": "write what is to be checked to an output tensor",
-    "empty": "take outputs as parameters of the kernel",
     "gemm_warp": "write T.gemm(..., policy=T.GemmWarpPolicy.FullRow) to say how warps share the product",
     "grid": "write T.Parallel(m, n)",
     "init": "clear the tile in front of the loop: T.clear(tile)",

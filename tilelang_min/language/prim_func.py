@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang_min.errors import LanguageError
+
+if TYPE_CHECKING:
+    from tilelang_min.language.eager import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,12 @@ class Tensor:
     dtype: Any = "float32"
 
     def __class_getitem__(cls, item: Any) -> Tensor:
-        """``T.Tensor[(M, N), "float32"]``, the other spelling."""
-        return cls(*item)
+        """Also ``T.Tensor[(M, N), "float32"]``, ``T.Tensor[[M, N], "float32"]``, ``T.Tensor[M, N]``, ``T.Tensor[M]``."""
+        if not isinstance(item, tuple):
+            return cls(item)
+        if isinstance(item[-1], str) or isinstance(item[0], (tuple, list)):
+            return cls(*item)
+        return cls(item)
 
 
 Buffer = Tensor
@@ -36,12 +43,14 @@ class PrimFunc:
     """A kernel as its author wrote it: the Python function and the names it sees.
 
     ``scope`` holds the local variables of the place where the function was defined, so that annotations kept as text
-    (``from __future__ import annotations``) can name them.
+    (``from __future__ import annotations``) can name them.  ``made`` is set where the jitted function itself is the kernel, made
+    for certain arguments; ``scope`` then holds what the lines in front of its ``with T.Kernel(...)`` left behind.
     """
 
     function: Callable[..., Any]
     scope: dict[str, Any] = field(repr=False, compare=False)
     label: str | None = None
+    made: Made | None = None
 
     @property
     def name(self) -> str:

@@ -1,0 +1,200 @@
+"""The eager style: functions that are kernels, called with tensors; and that factories are what they were."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from eager_kernels import annotated_above, matmul, rows_of_any_number, scale, statistics
+from quickstart_kernels import module
+
+import tilelang_min as tilelang
+import tilelang_min.language as T
+from tilelang_min.language import PrimFunc
+
+GPUS = ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"]
+
+
+def operands(m: int, n: int, k: int, *, transposed: bool = False) -> tuple[Any, Any, Any]:
+    chance = np.random.default_rng(m + n)
+    a = (chance.standard_normal((m, k)) / 2).astype(np.float16)
+    b = (chance.standard_normal((k, n)) / 2).astype(np.float16)
+    return a, np.ascontiguousarray(b.T) if transposed else b, a.astype(np.float64) @ b.astype(np.float64)
+
+
+def simulated(kernel: tilelang.Kernel, *arrays: Any) -> dict[str, Any]:
+    """What the kernel writes, outputs that a call allocates included."""
+    given = [*arrays, *(np.full(p.shape, np.nan, p.dtype) for p in kernel.parameters[len(arrays) :])]
+    return kernel.simulate(*given, count=False).outputs
+
+
+# -- right values ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_the_shapes_that_it_is_given(transposed: bool) -> None:
+    for m, n, k in ((64, 64, 32), (33, 40, 72)):
+        a, b, expected = operands(m, n, k, transposed=transposed)
+        c = matmul(a, b, transposed=transposed)
+        assert type(c) is np.ndarray
+        assert c.dtype == np.float32
+        np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_a_product_simulated(target: str) -> None:
+    a, b, expected = operands(80, 48, 40)
+    kernel = matmul.for_target(target).compile(a, b, block_M=64)
+    assert [p.name for p in kernel.parameters] == ["A", "B", "C"]
+    np.testing.assert_allclose(simulated(kernel, a, b)["C"], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_several_outputs_come_in_the_order_of_the_return() -> None:
+    x = np.random.default_rng(1).standard_normal((20, 16)).astype(np.float32)
+    largest, sums = statistics(x)
+    np.testing.assert_allclose(sums, x.sum(axis=1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(largest, x.max(axis=1))
+    kernel = statistics.compile(x)
+    assert [p.name for p in kernel.parameters] == ["X", "largest", "sums"]
+    assert kernel.out_idx == (1, 2)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_several_outputs_simulated(target: str) -> None:
+    x = np.random.default_rng(1).standard_normal((20, 16)).astype(np.float32)
+    made = simulated(statistics.for_target(target).compile(M=20, N=16), x)
+    np.testing.assert_allclose(made["sums"], x.sum(axis=1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(made["largest"], x.max(axis=1))
+
+
+def test_a_tensor_of_the_caller_is_written_and_one_may_be_left_out() -> None:
+    x, y, bias = np.arange(100, dtype=np.float32), np.zeros(100, np.float32), np.ones(100, np.float32)
+    assert scale(x, y) is None
+    np.testing.assert_array_equal(y, 2 * x)
+    scale(x, y, 3.0, bias=bias)
+    np.testing.assert_array_equal(y, 3 * x + 1)
+    scale(x, Y=y, factor=0.5)
+    np.testing.assert_array_equal(y, x / 2)
+    assert [p.name for p in scale.compile(x, y, bias=bias).parameters] == ["X", "Y", "bias"]
+
+
+def test_runtime_dimensions_beside_constant_ones() -> None:
+    for m in (1, 17, 64):
+        a, b = np.arange(m * 24, dtype=np.float32).reshape(m, 24), np.ones((1, 24), np.float32)
+        np.testing.assert_array_equal(rows_of_any_number(a, b), a + 1)
+    kernel = rows_of_any_number.compile(N=24)
+    assert kernel.sizes == ("m",)
+    assert kernel.parameters[0].shape == ("m", 24)
+    assert rows_of_any_number.compile(np.empty((5, 24), np.float32), b) is kernel
+    other = rows_of_any_number.compile(N=8)
+    assert other is not kernel
+    assert rows_of_any_number(np.zeros((3, 8), np.float32), np.ones((1, 8), np.float32)).sum() == 24
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_runtime_dimensions_simulated(target: str) -> None:
+    kernel = rows_of_any_number.for_target(target).compile(N=24)
+    a, b = np.arange(17 * 24, dtype=np.float32).reshape(17, 24), np.ones((1, 24), np.float32)
+    made = kernel.simulate(a, b, np.empty_like(a), count=False).outputs
+    np.testing.assert_array_equal(made["C"], a + 1)
+
+
+def test_annotations_where_the_parameters_stand() -> None:
+    a = np.arange(96, dtype=np.float32).reshape(3, 32)
+    np.testing.assert_array_equal(annotated_above(a), 3 * a)
+    np.testing.assert_array_equal(annotated_above(a[:2], 0.5), a[:2] / 2)
+    assert annotated_above.compile().sizes == ("rows",)
+
+
+def test_torch_tensors_get_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    a, b, expected = operands(33, 40, 72)
+    c = matmul(torch.from_numpy(a), torch.from_numpy(b))
+    assert isinstance(c, torch.Tensor)
+    assert c.dtype == torch.float32
+    np.testing.assert_allclose(c.numpy(), expected, rtol=1e-3, atol=1e-3)
+
+
+# -- kernels and their cache -----------------------------------------------------------------------------------------
+
+
+def test_compiling_without_launching() -> None:
+    """By tensors, by dimensions, or by both; all are one kernel, which takes the tensors and gives the outputs."""
+    a, b, expected = operands(64, 64, 32)
+    kernel = matmul.compile(a, b)
+    assert isinstance(kernel, tilelang.Kernel)
+    assert matmul.compile(M=64, N=64, K=32) is kernel
+    assert matmul.compile(A=a, N=64) is kernel
+    assert matmul.compile(T.Tensor((64, 32), "float16"), B=b) is kernel
+    np.testing.assert_allclose(kernel(a, b), expected, rtol=1e-3, atol=1e-3)
+    assert kernel.name == "matmul"
+    assert kernel.metadata.flops
+    assert "define" in matmul.get_kernel_source(a, b)
+    made = matmul.prim_func(M=64, N=64, K=32)
+    assert isinstance(made, PrimFunc)
+    again = tilelang.compile(made, "cpu")
+    assert again.bundle_record()["hash"] == kernel.bundle_record()["hash"]
+    np.testing.assert_array_equal(again(a, b), kernel(a, b))
+    assert kernel.get_profiler().do_bench(a, b, np.empty((64, 64), np.float32), rep=3) > 0
+
+
+def test_the_disk_cache_knows_shapes_and_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
+    a, b, _ = operands(64, 64, 32)
+    fresh = matmul.for_target("cpu")
+    hashes = [
+        fresh.compile(a, b).bundle_record()["hash"],
+        fresh.compile(M=64, N=64, K=64).bundle_record()["hash"],
+        fresh.compile(a, b, block_M=16).bundle_record()["hash"],
+        fresh.compile(a, b, 32, 32, 32, "float16").bundle_record()["hash"],
+        matmul.for_target("cpu").compile(a, b).bundle_record()["hash"],
+    ]
+    assert hashes[0] == hashes[3] == hashes[4]
+    assert len(set(hashes)) == 3
+    assert len(list(tmp_path.rglob("*.tlk"))) == 3
+
+
+def test_constants_of_other_types_are_other_kernels() -> None:
+    x = np.arange(8, dtype=np.float32)
+    values = [scale.compile(x, x, value) for value in (1, 1.0, True, -0.0, 0.0)]
+    assert len({id(kernel) for kernel in values}) == len(values)
+    assert scale.compile(x, x, 1.0) is values[1]
+
+
+def test_a_second_call_costs_little_more_than_a_call_of_the_kernel() -> None:
+    """A few microseconds: three times that is allowed here, where other work disturbs."""
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    scale(x, y)
+    kernel = scale.compile(x, y)
+    best = [1.0, 1.0]
+    for _ in range(40):
+        for number, call in enumerate((lambda: scale(x, y), lambda: kernel(x, y))):
+            start = time.perf_counter()
+            for _ in range(50):
+                call()
+            best[number] = min(best[number], (time.perf_counter() - start) / 50)
+    assert best[0] - best[1] < 15e-6
+
+
+def test_a_build_with_clock_reads() -> None:
+    a, b, expected = operands(64, 64, 32)
+    function = matmul.instrumented()
+    np.testing.assert_allclose(function(a, b), expected, rtol=1e-3, atol=1e-3)
+    assert function.compile(a, b).cycles().operations
+
+
+# -- factories -------------------------------------------------------------------------------------------------------
+
+
+def test_factories_are_what_they_were() -> None:
+    """A function that returns a @T.prim_func gives kernels; ``compile`` is another name of calling it."""
+    function = module("elementwise").scale_add_relu
+    assert function.mode == "lazy"
+    assert matmul.mode == "eager"
+    kernel = function.for_target("cpu")(64, 64)
+    assert isinstance(kernel, tilelang.Kernel)
+    assert function.for_target("cpu").compile(64, 64).bundle_record()["hash"] == kernel.bundle_record()["hash"]
+    assert function.prim_func(64, 64).made is None
