@@ -16,6 +16,7 @@ def bind(kernel: Kernel, args: tuple[Any, ...]) -> Callable[[], None]:
 
     NumPy arrays are for kernels of the CPU alone: a copy at each launch would be no binding.
     """
+    args = kernel.completed(args)
     launcher = kernel._launcher or kernel._load()
     if kernel.target.kind == "cpu":
         prepared, grid = kernel.prepared(args)

@@ -110,6 +110,12 @@ class Kernel(SimulatedKernel):
     def _torch_call(self) -> call_arguments.TorchCall:
         return call_arguments.TorchCall(self.parameters)
 
+    def completed(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """One tensor for each parameter: ``args``, with new outputs where they lack those that a call allocates."""
+        if args and self.out_idx and len(args) == len(self.parameters) - len(self.out_idx):
+            return self._with_outputs(tuple(args))[0]
+        return tuple(args)
+
     def _with_outputs(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         import numpy as np
 

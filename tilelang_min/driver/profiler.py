@@ -71,7 +71,7 @@ class Profiler:
     def launching(self, *args: Any) -> Iterator[Callable[[], None]]:
         """A function that launches on arguments prepared once; NumPy arrays are copied to a GPU before, and back afterwards."""
         kernel = self.kernel
-        tensors = args or random_arguments(kernel.parameters)
+        tensors = kernel.completed(args) or random_arguments(kernel.parameters)
         launcher = kernel._launcher or kernel._load()
         if kernel.target.kind == "cpu":
             prepared, grid = kernel.prepared(tensors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,10 @@ class SimulatedKernel(KernelFacts):
             extents=tuple(record["grid"]) if self.sizes else None,
         )
 
+    def completed(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """One tensor for each parameter."""
+        return tuple(args)
+
     @cached_property
     def _program(self) -> ThreadProgram:
         return self.thread_program()
@@ -84,10 +88,11 @@ class SimulatedKernel(KernelFacts):
         """Execute the kernel without its device: all blocks, or those given as (x, y, z).
 
         Of persistent blocks, which take tile after tile, the first ``tiles`` are computed, unless that is None.
-        ``args``: one NumPy array for each parameter; they are not changed.  Needs TVM.
+        ``args``: one NumPy array for each parameter, or for each that a call does not allocate; they are not changed.  Needs TVM.
         """
         from tilelang_min.simulate import simulate
 
+        args = self.completed(args)
         call_arguments.check_count(self.name, self.parameters, args)
         named = {parameter.name: argument for parameter, argument in zip(self.parameters, args, strict=True)}
         for name, array in zip([p.name for p in self._hidden], self.hidden_arguments(), strict=True):
@@ -136,6 +141,7 @@ class SimulatedKernel(KernelFacts):
 
         Runtime dimensions are those of ``args``, or given as ``sizes``.  LaunchError where one is missing.
         """
+        args = self.completed(args)
         at = {**self.sizes_of(args), **(sizes or {})} if args else sizes or {}
         key = self.analysis_key("simulated", at)
         if not args and key in self.bundle.record["analyses"]:

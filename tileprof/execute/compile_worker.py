@@ -61,7 +61,8 @@ def compile_case(job: Mapping[str, Any], *, instrument: str | None = None) -> ti
     for_target = getattr(factory, "for_target", None)
     if for_target is not None:
         build = for_target(target)
-        kernel = (build.instrumented(instrument) if instrument else build)(**values)
+        # `compile` of a kernel without a factory takes dimensions by name; calling one would launch it
+        kernel = (build.instrumented(instrument) if instrument else build).compile(**values)
     else:
         made = factory(**values)
         if isinstance(made, tilelang.Kernel):

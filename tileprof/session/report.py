@@ -99,17 +99,20 @@ class Report:
 def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
     """Everything that can be known about ``kernel`` here.
 
-    Without ``args`` nothing is launched: static and simulated facts only.  With them (one tensor a parameter) the kernel is
-    timed on those tensors, which it writes as an ordinary call does.  ``profiler``: ``auto`` and ``timer`` time it, ``cycles``
-    also launches a build with clock reads; ``ncu``, ``nsys``, ``rocprofv3``, ``rocprof`` and ``perf`` measure it in a child
-    process, on copies of the tensors that it reads (if these are more than 4 GiB, on random ones, which the report says).
+    Without ``args`` nothing is launched: static and simulated facts only.  With them (one tensor a parameter; outputs that a call
+    allocates may be left out) the kernel is timed on those tensors, which it writes as an ordinary call does.  ``profiler``:
+    ``auto`` and ``timer`` time it, ``cycles`` also launches a build with clock reads; ``ncu``, ``nsys``, ``rocprofv3``, ``rocprof``
+    and ``perf`` measure it in a child process, on copies of the tensors that it reads (if these are more than 4 GiB, on random
+    ones, which the report says).
 
     Raises UsageError for what is no kernel and for another profiler, ProfilerUnavailable for one that cannot be used here.
     """
     if not isinstance(kernel, tilelang.Kernel):
         raise UsageError(
             f"profile() takes a compiled kernel, not {type(kernel).__name__}",
-            remedy="call the factory first: tilelang.profile(matmul(1024, 1024, 1024), a, b, c)",
+            remedy="compile it first: tilelang.profile(matmul.compile(a, b), a, b)"
+            if getattr(kernel, "mode", None) == "eager"
+            else "call the factory first: tilelang.profile(matmul(1024, 1024, 1024), a, b, c)",
         )
     if profiler not in PROFILERS:
         raise UsageError(f"there is no profiler {profiler!r}", remedy=did_you_mean(profiler, PROFILERS))
@@ -118,6 +121,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
             f"profiler {profiler} measures launches, and there are no tensors to launch on",
             remedy=f"pass them: tilelang.profile(kernel, a, b, c, profiler={profiler!r})",
         )
+    args = kernel.completed(args)
     if profiler in CHILD_PROFILERS:
         return Report(profiled(kernel, args, profiler))
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -118,6 +118,9 @@ def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signat
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(statement.name)
             if all(_keeps_signature(decorator) for decorator in statement.decorator_list):
+                if any(_is_launch(item) for item in statement.body):
+                    signatures[statement.name] = _of_kernel(statement)
+                    continue
                 kernels = _kernels(statement)
                 signatures[statement.name] = replace(
                     _signature(statement.args),
@@ -144,7 +147,7 @@ def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signat
 def _keeps_signature(decorator: ast.expr) -> bool:
     """Whether a decorator is known to leave the parameters of a factory as they are."""
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(function).rpartition(".")[2] in {"jit", "cache", "lru_cache", "wraps", "prim_func"}
+    return _last_name(function) in {"jit", "cache", "lru_cache", "wraps", "prim_func"}
 
 
 def _signature(arguments: ast.arguments) -> Signature:
@@ -156,6 +159,47 @@ def _signature(arguments: ast.arguments) -> Signature:
         required=tuple(a.arg for a in [*without_default, *keyword_required]),
         open=arguments.kwarg is not None,
     )
+
+
+def _of_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
+    """What compiling a function takes that is a kernel itself: its constants, and the dimensions that ``T.const`` names."""
+    plain = _signature(function.args)
+    own = list(_own_nodes(function.body))
+    tensors = {
+        node.target.id
+        for node in own
+        if isinstance(node, ast.AnnAssign) and node.value is None and isinstance(node.target, ast.Name)
+    }
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    tensors |= {a.arg for a in given if a.annotation is not None and "Tensor" in ast.unparse(a.annotation)}
+    calls = [node for node in own if isinstance(node, ast.Call) and _last_name(node.func) == "const" and node.args]
+    texts = [call.args[0].value if isinstance(call.args[0], ast.Constant) else None for call in calls]
+    dimensions = [name for text in texts if isinstance(text, str) for name in text.replace(",", " ").split()]
+    outputs = [
+        node.id
+        for item in function.body
+        if isinstance(item, ast.Return) and item.value is not None
+        for node in ast.walk(item.value)
+        if isinstance(node, ast.Name)
+    ]
+    return Signature(
+        names=tuple(dict.fromkeys([*(name for name in plain.names if name not in tensors), *dimensions])),
+        required=tuple(dict.fromkeys([*(name for name in plain.required if name not in tensors), *dimensions])),
+        open=plain.open or not all(isinstance(text, str) for text in texts),
+        tensors=tuple(dict.fromkeys([*(name for name in plain.names if name in tensors), *outputs])),
+    )
+
+
+def _is_launch(statement: ast.stmt) -> bool:
+    """``with T.Kernel(...)``."""
+    return isinstance(statement, ast.With) and any(
+        isinstance(item.context_expr, ast.Call) and _last_name(item.context_expr.func) == "Kernel"
+        for item in statement.items
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -196,4 +240,4 @@ def _own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 def _is_kernel(decorator: ast.expr) -> bool:
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(function).rpartition(".")[2] == "prim_func"
+    return _last_name(function) == "prim_func"

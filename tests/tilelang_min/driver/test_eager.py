@@ -13,7 +13,9 @@ from quickstart_kernels import module
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
+from tilelang_min.errors import LaunchError
 from tilelang_min.language import PrimFunc
+from tileprof.errors import UsageError
 
 GPUS = ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"]
 
@@ -27,8 +29,7 @@ def operands(m: int, n: int, k: int, *, transposed: bool = False) -> tuple[Any, 
 
 def simulated(kernel: tilelang.Kernel, *arrays: Any) -> dict[str, Any]:
     """What the kernel writes, outputs that a call allocates included."""
-    given = [*arrays, *(np.full(p.shape, np.nan, p.dtype) for p in kernel.parameters[len(arrays) :])]
-    return kernel.simulate(*given, count=False).outputs
+    return kernel.simulate(*arrays, count=False).outputs
 
 
 # -- right values ----------------------------------------------------------------------------------------------------
@@ -98,8 +99,7 @@ def test_runtime_dimensions_beside_constant_ones() -> None:
 def test_runtime_dimensions_simulated(target: str) -> None:
     kernel = rows_of_any_number.for_target(target).compile(N=24)
     a, b = np.arange(17 * 24, dtype=np.float32).reshape(17, 24), np.ones((1, 24), np.float32)
-    made = kernel.simulate(a, b, np.empty_like(a), count=False).outputs
-    np.testing.assert_array_equal(made["C"], a + 1)
+    np.testing.assert_array_equal(simulated(kernel, a, b)["C"], a + 1)
 
 
 def test_annotations_where_the_parameters_stand() -> None:
@@ -138,7 +138,26 @@ def test_compiling_without_launching() -> None:
     again = tilelang.compile(made, "cpu")
     assert again.bundle_record()["hash"] == kernel.bundle_record()["hash"]
     np.testing.assert_array_equal(again(a, b), kernel(a, b))
-    assert kernel.get_profiler().do_bench(a, b, np.empty((64, 64), np.float32), rep=3) > 0
+
+
+def test_outputs_may_be_left_out_where_a_kernel_is_measured() -> None:
+    """Timing, binding, analysing and profiling, and given to all of them, as to kernels of factories with ``out_idx``."""
+    a, b, expected = operands(64, 64, 32)
+    kernel, c = matmul.compile(a, b), np.zeros((64, 64), np.float32)
+    for args in ((a, b), (a, b, c)):
+        assert kernel.get_profiler().do_bench(*args, rep=3) > 0
+        kernel.bind(*args)()
+        assert tilelang.profile(kernel, *args).run.cases[0].timing is not None
+    np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-3)
+    with pytest.raises(LaunchError, match="takes 3 tensors"):
+        kernel.bind(a)
+    on_gpu = matmul.for_target("cuda:sm_80").compile(a, b)
+    analysis = on_gpu.analyse(a, b)  # of one block, which stands for the others
+    assert [count for _, count in analysis.classes] == [4]
+    np.testing.assert_allclose(analysis.outputs["C"][:32, :32], expected[:32, :32], rtol=1e-3, atol=1e-3)
+    with pytest.raises(UsageError) as caught:
+        tilelang.profile(matmul, a, b)
+    assert "tilelang.profile(matmul.compile(a, b), a, b)" in str(caught.value)
 
 
 def test_the_disk_cache_knows_shapes_and_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
