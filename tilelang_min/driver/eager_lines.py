@@ -18,7 +18,7 @@ from tilelang_min.errors import LanguageError, LaunchError, ShapeError, TileLang
 from tilelang_min.language import Dynamic, PrimFunc, Tensor
 from tilelang_min.language.eager import Lines, Made, Named, NotKnownYet, Output, Unannotated, Unknown, running
 from tilelang_min.language.sizes import Computed
-from tilelang_min.language.types import DTYPE_ALIASES
+from tilelang_min.language.types import normal_dtype
 from tilelang_min.program.dtypes import language_name
 
 
@@ -238,12 +238,12 @@ class _Run:
 
     def check_type(self, name: str, annotation: Tensor, argument: Any, node: ast.AST) -> None:
         """Raise LaunchError for a tensor of another data type."""
-        wanted = DTYPE_ALIASES.get(annotation.dtype, annotation.dtype) if isinstance(annotation.dtype, str) else None
+        wanted = normal_dtype(annotation.dtype)
         given = getattr(argument, "dtype", None)
         if wanted is None or given is None:
             return
         found = language_name(str(getattr(given, "name", given)).removeprefix("torch."))
-        if DTYPE_ALIASES.get(found, found) != wanted:
+        if (normal_dtype(found) or found) != wanted:
             self.problems.append(
                 self.body.error(
                     node,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from tilelang_min.driver.caching import cached
-from tilelang_min.driver.foreign_options import FOREIGN, check_foreign
 from tilelang_min.driver.eager import EagerFunction, is_eager
+from tilelang_min.driver.foreign_options import FOREIGN, check_foreign
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target

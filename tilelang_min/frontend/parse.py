@@ -17,10 +17,10 @@ from tilelang_min.ir.expressions import bind_blocks, simplify
 from tilelang_min.ir.nodes import Buffer, Expr, Statement, TileProgram
 from tilelang_min.ir.sizes import text_of
 from tilelang_min.language import DTYPES, Construct, Dynamic, PrimFunc, Tensor
-from tilelang_min.language.types import NOT_HELD, normal_dtype
 from tilelang_min.language.jitted import is_launch, place_of
 from tilelang_min.language.kernel_source import read_source
 from tilelang_min.language.sizes import Computed
+from tilelang_min.language.types import NOT_HELD, normal_dtype
 
 
 def parse(kernel: PrimFunc) -> TileProgram:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang_min.errors import LanguageError
+from tilelang_min.language.types import normal_dtype
 
 if TYPE_CHECKING:
     from tilelang_min.language.eager import Made
@@ -27,7 +28,7 @@ class Tensor:
         """Also ``T.Tensor[(M, N), "float32"]``, ``T.Tensor[[M, N], "float32"]``, ``T.Tensor[M, N]``, ``T.Tensor[M]``."""
         if not isinstance(item, tuple):
             return cls(item)
-        if isinstance(item[-1], str) or isinstance(item[0], (tuple, list)):
+        if isinstance(item[0], (tuple, list)) or normal_dtype(item[-1]) or isinstance(item[-1], str):
             return cls(*item)
         return cls(item)
 
