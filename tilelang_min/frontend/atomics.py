@@ -32,7 +32,17 @@ def atomic(parser: StatementParser, node: ast.Call, function: Construct) -> Stat
     block, and a region (or the start of one, where ``value`` is a tile) with the elements of a tile or with one number.
     """
     operation = function.name.removeprefix("atomic_")
-    given = parser.arguments(node, function, ("target", "value"), 2)
+    given = parser.arguments(node, function, ("target", "value", "memory_order", "return_prev"), 2)
+    if "memory_order" in given and parser.evaluator.raw(given["memory_order"]) not in (None, "relaxed"):
+        raise parser.error(
+            given["memory_order"],
+            "updates here are in no order with other accesses",
+            "leave it out, or write 'relaxed'",
+        )
+    if "return_prev" in given and parser.evaluator.flag(given["return_prev"], "return_prev"):
+        raise parser.error(
+            given["return_prev"], f"T.{function.name} gives nothing back", "count places in a pass of their own"
+        )
     target = parser.evaluator.raw(given["target"])
     buffer = target.buffer if isinstance(target, Access) else target
     _check(parser, given["target"], buffer, operation, function)

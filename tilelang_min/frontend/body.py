@@ -11,10 +11,21 @@ from tilelang_min.errors import TileLangError
 from tilelang_min.frontend.evaluate import REPORT, first_line
 from tilelang_min.frontend.macros import inline
 from tilelang_min.frontend.statements import StatementParser
-from tilelang_min.frontend.values import Access, Variable, as_expression, constant, dtype_of, is_expression
+from tilelang_min.frontend.values import Access, Variable, as_expression, constant, convert, dtype_of, is_expression
 from tilelang_min.ir.expressions import bind_range, simplify
 from tilelang_min.ir.nodes import Assign, Buffer, Conditional, Loop, Parallel, Statement
 from tilelang_min.language import Construct, Macro
+
+_LOOP_HINTS = {
+    "pipelined": ("order", "stage", "sync", "group", "annotations"),
+    "serial": ("annotations",),
+    "unroll": ("annotations", "explicit", "unroll_factor"),
+    "parallel": ("annotations", "coalesced_width", "prefer_async"),
+}
+"""Options of loops by which TileLang's compiler is told how, and that change nothing of what is computed."""
+
+_MOST_STATEMENTS = 512
+"""Statements of one nest, with the loops in it written out."""
 
 
 class BodyParser(StatementParser):
@@ -72,16 +83,26 @@ class BodyParser(StatementParser):
             for statement in node.body if number else node.orelse:
                 self.statement(statement, out)
             return
-        if any(self.buffer_of(var).scope != "local" for var in self.reads(condition)):
-            raise self.error(
-                node.test,
-                "an if on tile elements differs between threads",
-                "use T.if_then_else inside T.Parallel, or keep one element for all threads in a T.alloc_var",
-            )
+        condition = self.held(node.test, condition, out)
         self.note_reads(node.test, condition)
         operation = self.operation(node, "loop", f"if {self.source.segment(node.test)}", (), ())
         with self.inside(operation):
             out.append(Conditional(operation, condition, self.scoped(node.body), self.scoped(node.orelse)))
+
+    def held(self, node: ast.expr, value: Any, out: list[Statement]) -> Any:
+        """``value`` as the same number in all threads: what it reads from memory is kept in a register first."""
+        scopes = {self.buffer_of(var).scope for var in self.reads(value)}
+        if "fragment" in scopes:
+            raise self.error(
+                node,
+                "an element of a fragment belongs to one thread: threads would go different ways",
+                "use it inside T.Parallel, or T.copy the fragment into a shared tile",
+            )
+        if scopes <= {"local"}:
+            return value
+        register = self.buffer(node, self.unique("held"), (1,), dtype_of(value), "local")
+        out.append(self.assign(node, register, (as_expression(0),), value, new=True))
+        return register.var[as_expression(0)]
 
     def scoped(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
         """A block whose names end with it."""
@@ -110,14 +131,16 @@ class BodyParser(StatementParser):
             else "serial"
         )
         stages = 1
+        words: dict[str, ast.expr] = {}
         for keyword in call.keywords:
-            if kind != "pipelined" or keyword.arg != "num_stages":
+            if keyword.arg in ("start", "stop", "step") and function is not range:
+                words[keyword.arg] = keyword.value
+            elif keyword.arg == "num_stages" and kind == "pipelined":
+                stages = self.evaluator.integer(keyword.value, "num_stages", 0)
+            elif keyword.arg not in _LOOP_HINTS.get(kind, ()):
                 raise self.error(call, f"this loop has no option {keyword.arg!r}", "num_stages belongs to T.Pipelined")
-            stages = self.evaluator.integer(keyword.value, "num_stages", 0)
-        bounds = [self.evaluator.value(argument) for argument in call.args]
-        if len(bounds) not in (1, 2):
-            raise self.error(call, f"a loop takes an extent, or a start and a stop; {len(bounds)} values given")
-        start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds
+        start, stop, step = self.bounds(call, words)
+        start, stop = (self.held(call, bound, out) if is_expression(bound) else bound for bound in (start, stop))
         for bound in (start, stop):
             symbolic = is_expression(bound)
             if isinstance(bound, float) or (symbolic and (self.reads(bound) or not dtype_of(bound).endswith("int32"))):
@@ -131,7 +154,9 @@ class BodyParser(StatementParser):
         variable = tirx.Var(self.unique(_ascii(node.target.id)), "int32")
         label = f"for {node.target.id} in {self.source.segment(call)}"
         operation = self.operation(node, "loop", label, (), ())
-        extent = simplify(stop - start)
+        first, extent = start, simplify(stop - start if step == 1 else (stop - start + (step - 1)) // step)
+        if step != 1:  # the loop counts iterations
+            start = 0
         if not is_expression(extent):
             extent = max(0, extent)
         for bound in (start, stop, extent):
@@ -139,11 +164,30 @@ class BodyParser(StatementParser):
             if number is not None and not -(2**31) <= number < 2**31:
                 raise self.error(call, f"{number:,} does not fit a loop variable; they have 32 bits", "nest two loops")
         bind_range(self.analyzer, variable, start, extent)
-        self.evaluator.frames.append({node.target.id: variable})
+        self.evaluator.frames.append({node.target.id: variable if step == 1 else first + variable * step})
         with self.inside(operation):
             body = self.block(node.body)
         self.evaluator.frames.pop()
         out.append(Loop(operation, variable, start, extent, kind, body, max(1, stages)))
+
+    def bounds(self, call: ast.Call, words: dict[str, ast.expr]) -> tuple[Any, Any, int]:
+        """Start, stop and step of a loop, by place or by name."""
+        values = [self.evaluator.value(argument) for argument in call.args]
+        named = {name: self.evaluator.value(node) for name, node in words.items()}
+        places = ("stop",) if len(values) == 1 and "stop" not in named else ("start", "stop", "step")
+        if len(values) > len(places) or set(places[: len(values)]) & set(named):
+            raise self.error(call, f"a loop takes an extent, or a start, a stop and a step; {len(values)} values given")
+        named |= dict(zip(places, values, strict=False))
+        if "stop" not in named:
+            raise self.error(call, "this loop has no extent", "give it one: T.serial(n)")
+        step = constant(named.get("step", 1))
+        if not isinstance(step, int) or isinstance(step, bool) or step < 1:
+            raise self.error(
+                call,
+                "the step of a loop is a positive integer known at compile time",
+                "count upwards, and turn the index round inside: n - 1 - i",
+            )
+        return named.get("start", 0), named["stop"], step
 
     def parallel(self, node: ast.For, call: ast.Call) -> Parallel:
         """An element-wise nest; a loop over T.vectorized that is all of its body adds a dimension."""
@@ -153,7 +197,12 @@ class BodyParser(StatementParser):
         if inner is not None:
             extents = (*extents, self.evaluator.integer(inner.iter.args[0], "an extent of T.vectorized", 1))  # type: ignore[attr-defined]
             targets = [*targets, inner.target]
-        if len(targets) != len(extents) or call.keywords:
+        for keyword in call.keywords:
+            if keyword.arg not in _LOOP_HINTS["parallel"]:
+                raise self.error(
+                    call, f"T.Parallel has no option {keyword.arg!r}", "write for i, j in T.Parallel(m, n)"
+                )
+        if len(targets) != len(extents):
             raise self.error(
                 node,
                 f"T.Parallel has {counted(len(extents), 'extent')}, but the loop has {counted(len(targets), 'variable')}",
@@ -199,25 +248,74 @@ class BodyParser(StatementParser):
     def parallel_statement(self, node: ast.stmt, body: list[Statement]) -> None:
         """One statement of an element-wise nest: an assignment, or an ``if`` that is decided now."""
         if isinstance(node, ast.For):
-            raise self.error(
-                node,
-                "loops inside T.Parallel are not supported",
-                "put the loop around T.Parallel; T.vectorized may be all of its body",
-            )
+            self.written_out(node, body)
+            return
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant) and not self.updates(node.value):
             raise self.error(node, "tile statements cannot stand inside T.Parallel", "move it out of the nest")
         if isinstance(node, ast.If):
-            chosen = constant(self.evaluator.condition(node.test))
+            condition = self.evaluator.condition(node.test)
+            chosen = constant(condition)
             if chosen is None:
-                raise self.error(
-                    node,
-                    "if inside T.Parallel needs a condition known at compile time",
-                    "use T.if_then_else(condition, a, b)",
-                )
+                self.guarded(node, condition, body)
+                return
             for statement in node.body if chosen else node.orelse:
                 self.parallel_statement(statement, body)
             return
         self.statement(node, body)
+
+    def guarded(self, node: ast.If, condition: Any, body: list[Statement]) -> None:
+        """An ``if`` of each point of a nest.  What it asks is asked once, in front of what the branches change."""
+        condition = convert(condition, "bool")
+        if self.reads(condition):
+            register = self.buffer(node.test, self.unique("held"), (1,), "bool", "local")
+            body.append(self.assign(node.test, register, (as_expression(0),), condition, new=True))
+            condition = register.var[as_expression(0)]
+            self.note_reads(node.test, condition)
+        for holds, statements in ((condition, node.body), (tirx.Not(condition), node.orelse)):
+            self.conditions.append(holds)
+            self.evaluator.frames.append({})
+            try:
+                for statement in statements:
+                    self.parallel_statement(statement, body)
+            finally:
+                self.evaluator.frames.pop()
+                self.conditions.pop()
+
+    def written_out(self, node: ast.For, body: list[Statement]) -> None:
+        """A loop inside a nest: its statements once for each iteration."""
+        call = node.iter
+        function = self.evaluator.raw(call.func) if isinstance(call, ast.Call) else None
+        known = function is range or (
+            isinstance(function, Construct) and function.name in ("serial", "unroll", "vectorized")
+        )
+        if not isinstance(call, ast.Call) or not known or node.orelse or not isinstance(node.target, ast.Name):
+            raise self.error(
+                node,
+                "inside T.Parallel loops run over T.serial, T.unroll, T.vectorized or range",
+                "put other loops around the nest",
+            )
+        words = {str(word.arg): word.value for word in call.keywords if word.arg in ("start", "stop", "step")}
+        start, stop, step = self.bounds(call, words)
+        first, last = constant(start), constant(stop)
+        if not isinstance(first, int) or not isinstance(last, int):
+            raise self.error(
+                call,
+                "a loop inside T.Parallel is written out: its bounds are known at compile time",
+                "put the loop around the nest, or run to the largest bound and guard its body with if",
+            )
+        for number in range(first, last, step):
+            self.evaluator.frames.append({node.target.id: number})
+            try:
+                for statement in node.body:
+                    self.parallel_statement(statement, body)
+            finally:
+                self.evaluator.frames.pop()
+            if len(body) > _MOST_STATEMENTS:
+                raise self.error(
+                    node,
+                    f"the loops of this nest written out are more than {_MOST_STATEMENTS} statements",
+                    "put the loop around the nest",
+                )
 
     def updates(self, node: ast.expr) -> bool:
         """Whether an expression is the call of an atomic."""
@@ -284,7 +382,8 @@ class BodyParser(StatementParser):
         given = self.arguments(node, function, ("dtype", "init"), 1)
         buffer = self.buffer(node, self.unique(name), (1,), self.evaluator.dtype(given["dtype"]), "local")
         if "init" in given:
-            out.append(self.assign(node, buffer, (as_expression(0),), self.evaluator.value(given["init"])))
+            first = self.evaluator.value(given["init"])
+            out.append(self.assign(node, buffer, (as_expression(0),), first, new=True))
         return Variable(buffer)
 
     def bind_name(self, node: ast.Assign | ast.AnnAssign, out: list[Statement]) -> None:
@@ -324,7 +423,7 @@ class BodyParser(StatementParser):
             value = self.evaluator.load(node, value)
         if is_expression(value) and self.reads(value):
             register = self.buffer(node, self.unique(_ascii(target.id)), (1,), dtype_of(value), "local")
-            out.append(self.assign(node, register, (as_expression(0),), value))
+            out.append(self.assign(node, register, (as_expression(0),), value, new=True))
             value = register.var[as_expression(0)]
         self.evaluator.bind(target.id, value)
 

@@ -11,7 +11,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.errors import LanguageError, ShapeError, TileLangError
-from tilelang_min.frontend.operators import Operators
+from tilelang_min.frontend.operators import BINARY, Operators
 from tilelang_min.frontend.values import (
     Access,
     Variable,
@@ -352,10 +352,16 @@ class Evaluator(Operators):
         return convert(self.value(node.args[0]), self.dtype(node.func))
 
     def _math(self, node: ast.Call, function: Construct) -> Any:
+        names = [name.strip() for name in function.signature.partition("(")[2].rstrip(")").split(",")]
+        expected = len(names)
         arguments = list(node.args)
-        if node.keywords:
-            raise self.error(node, f"T.{function.name} takes no keyword arguments", f"write {function.signature}")
-        expected = {"if_then_else": 3, "max": 2, "min": 2, "cast": 2, "pow": 2}.get(function.name, 1)
+        for keyword in node.keywords:
+            place = names.index(keyword.arg) if keyword.arg in names else -1
+            if place != len(arguments):
+                raise self.error(
+                    node, f"T.{function.name} has no argument {keyword.arg!r} here", f"write {function.signature}"
+                )
+            arguments.append(keyword.value)
         if len(arguments) != expected:
             raise self.error(
                 node,
@@ -367,15 +373,20 @@ class Evaluator(Operators):
             if not is_float(dtype) or DATA_TYPES[dtype].size == 1:
                 raise self.error(node, f"{dtype} has no infinity in the language", "use a float of at least 16 bits")
             return tirx.FloatImm(dtype, float("inf"))
-        if function.name == "cast":
-            return convert(self.value(arguments[0]), self.dtype(arguments[1]))
+        if function.name in ("cast", "Cast"):
+            operand, kind = arguments if function.name == "cast" else arguments[::-1]
+            return convert(self.value(operand), self.dtype(kind))
+        if function.name in BINARY:
+            return self.binary(node, BINARY[function.name](), *arguments)
         values = [self.value(argument) for argument in arguments]
         if function.name == "if_then_else":
             return self._select(*values)
+        if function.name == "bitwise_not":
+            return self.inverted(node, values[0])
+        if function.name == "clamp":
+            return self._larger(self._larger(values[0], values[2], "min"), values[1], "max")
         if function.name in ("max", "min"):
-            if not any(is_expression(value) for value in values):
-                return (max if function.name == "max" else min)(values)
-            return (tirx.Max if function.name == "max" else tirx.Min)(*common_type(*values))
+            return self._larger(values[0], values[1], function.name)
         if function.name == "pow":
             return self._power(node, *values)
         operand = as_expression(values[0], None if is_expression(values[0]) else "float32")
@@ -384,6 +395,13 @@ class Evaluator(Operators):
                 node, f"T.{function.name} needs a floating-point value, not {dtype_of(operand)}", "use T.cast first"
             )
         return in_float32(_UNARY_MATH[function.name], operand)
+
+    @staticmethod
+    def _larger(left: Any, right: Any, which: str) -> Any:
+        """The larger of two values (``max``), or the smaller (``min``)."""
+        if not is_expression(left) and not is_expression(right):
+            return max(left, right) if which == "max" else min(left, right)
+        return (tirx.Max if which == "max" else tirx.Min)(*common_type(left, right))
 
     def dtype(self, node: ast.expr) -> str:
         """A data type name, or an error with the nearest valid word."""

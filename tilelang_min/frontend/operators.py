@@ -38,6 +38,17 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 
+BINARY: dict[str, type[ast.operator]] = {
+    "floordiv": ast.FloorDiv,
+    "floormod": ast.Mod,
+    "shift_left": ast.LShift,
+    "shift_right": ast.RShift,
+    "bitwise_and": ast.BitAnd,
+    "bitwise_or": ast.BitOr,
+    "bitwise_xor": ast.BitXor,
+}
+"""Functions of the language that are operators of Python."""
+
 _COMPARE: dict[type[ast.cmpop], Any] = {
     ast.Lt: tirx.LT,
     ast.LtE: tirx.LE,
@@ -87,28 +98,32 @@ class Operators:
         raise NotImplementedError
 
     def _eval_BinOp(self, node: ast.BinOp) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
-        function = _ARITHMETIC.get(type(node.op))
+        return self.binary(node, node.op, node.left, node.right)
+
+    def binary(self, node: ast.AST, op: ast.operator, left_node: ast.expr, right_node: ast.expr) -> Any:
+        """``left op right``, written as an operator or as a function."""
+        left, right = self.value(left_node), self.value(right_node)
+        function = _ARITHMETIC.get(type(op))
         if function is None:
-            raise self.error(node, f"operator {type(node.op).__name__} is not part of the tile language")
+            raise self.error(node, f"operator {type(op).__name__} is not part of the tile language")
         if not is_expression(left) and not is_expression(right):
             try:
                 return function(left, right)
             except Exception as error:  # division by zero, a shift by a negative number, float & int
                 raise self.error(node, f"this compile-time expression has no value: {error}") from error
-        if isinstance(node.op, ast.Pow):
+        if isinstance(op, ast.Pow):
             return self._power(node, left, right)
         left, right = common_type(left, right)
-        if dtype_of(left) == "bool" and not isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+        if dtype_of(left) == "bool" and not isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
             left, right = (convert(operand, "int32") for operand in (left, right))  # as in Python, True + True is 2
         floating = is_float(dtype_of(left))
         if floating and isinstance(
-            node.op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+            op, (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
         ):
-            raise self.error(node, f"{type(node.op).__name__} needs integers, not {dtype_of(left)}")
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and constant(right) == 0:
+            raise self.error(node, f"{type(op).__name__} needs integers, not {dtype_of(left)}")
+        if isinstance(op, (ast.FloorDiv, ast.Mod)) and constant(right) == 0:
             raise self.error(node, "division by zero")
-        if isinstance(node.op, ast.Div):
+        if isinstance(op, ast.Div):
             if not floating:
                 raise self.error(
                     node, "/ on integers would give a float", "use // for whole numbers or T.cast(x, 'float32')"
@@ -147,7 +162,21 @@ class Operators:
             return tirx.Sub(zero, operand)
         if isinstance(node.op, ast.UAdd):
             return operand
-        raise self.error(node, "operator ~ is not part of the tile language")
+        return self.inverted(node, operand)
+
+    def inverted(self, node: ast.AST, operand: Any) -> Any:
+        """``~x``: all bits of an integer the other way round; of a truth value, its opposite."""
+        if not is_expression(operand):
+            if isinstance(operand, float):
+                raise self.error(node, "~ needs an integer")
+            return ~int(operand)
+        dtype = dtype_of(operand)
+        if is_float(dtype):
+            raise self.error(node, f"~ needs an integer, not {dtype}", "use T.cast first")
+        if dtype == "bool":
+            return tirx.Not(operand)
+        ones = -1 if dtype.startswith("int") else 2 ** int(dtype.removeprefix("uint")) - 1
+        return operand ^ tirx.const(ones, dtype)
 
     def _eval_Compare(self, node: ast.Compare) -> Any:
         nodes = [node.left, *node.comparators]

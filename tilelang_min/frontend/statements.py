@@ -53,6 +53,21 @@ _SCOPES = {
 }
 """Scopes of T.alloc_buffer, by TileLang's names and ours."""
 
+_SCOPES_OF = {"shared": ("shared", "shared.dyn"), "fragment": ("local.fragment",), "local": ("local", "local.var")}
+"""What T.alloc_shared and its relatives may be given as scope: what they are anyway."""
+
+_ALIASES = {"src": "source", "dst": "target"}
+"""Other names of arguments, TileLang's."""
+
+_HINTS = {
+    "copy": ("coalesced_width", "disable_tma", "eviction_policy", "annotations"),
+    "gemm": ("k_pack", "wg_wait", "annotations"),
+    "fill": ("annotations",),
+    "atomic": ("use_tma", "annotations"),
+    "reduce": ("annotations",),
+}
+"""Arguments of statements that tell TileLang's compiler how, and change nothing of what is computed."""
+
 _OPERANDS = ("shared", "fragment")
 """Where operands of T.gemm may lie."""
 
@@ -74,6 +89,7 @@ class StatementParser:
         self.macros: list[str] = []
         self.local_uses: list[LocalUse] = []
         self.analyzer = Analyzer()  # knows the ranges of block and loop indices
+        self.conditions: list[Any] = []
         self._names: set[str] = {"bx", "by", "bz"}
 
     def error(
@@ -134,7 +150,7 @@ class StatementParser:
 
     def allocate(self, call: ast.Call, function: Construct, name: str) -> Buffer:
         """``T.alloc_shared(shape, dtype)`` and its relatives."""
-        names = ("shape", "dtype", "scope") if function.name == "alloc_buffer" else ("shape", "dtype")
+        names = ("shape", "dtype", "scope")
         arguments = {
             **dict(zip(names, call.args, strict=False)),
             **{str(k.arg): k.value for k in call.keywords},
@@ -142,6 +158,14 @@ class StatementParser:
         if set(arguments) - set(names) or "shape" not in arguments or len(call.args) > len(names):
             raise self.error(call, f"T.{function.name} takes a shape and a data type", f"write {function.signature}")
         scope = function.name.removeprefix("alloc_")
+        if scope != "buffer" and "scope" in arguments:
+            word = self.evaluator.raw(arguments["scope"])
+            if word not in _SCOPES_OF[scope]:
+                raise self.error(
+                    arguments["scope"],
+                    f"T.{function.name} makes tiles of scope {_SCOPES_OF[scope][0]!r}, not {word!r}",
+                    f"leave the scope out, or write T.alloc_buffer(shape, dtype, scope={word!r})",
+                )
         if scope == "buffer":
             given_scope = self.evaluator.raw(arguments["scope"]) if "scope" in arguments else "shared"
             if given_scope not in _SCOPES:
@@ -170,6 +194,8 @@ class StatementParser:
     def call(self, node: ast.Call) -> Statement | None:
         """A tile statement; None for one that only says how the kernel runs."""
         function = self.evaluator.raw(node.func)
+        if isinstance(function, Construct) and function.kind == "hint":
+            return None
         if not isinstance(function, Construct) or function.kind != "statement":
             hint = (
                 f"write {function.signature}"
@@ -202,12 +228,21 @@ class StatementParser:
                 node, f"T.{function.name} takes at most {len(names)} arguments", f"write {function.signature}"
             )
         given = dict(zip(names, node.args, strict=False))
+        hints = _HINTS.get(function.name.partition("_")[0], ())
         for keyword in node.keywords:
+            if keyword.arg in hints:
+                self.evaluator.raw(keyword.value)
+                continue
+            name = _ALIASES.get(str(keyword.arg), keyword.arg)
+            if name in names and name not in given:
+                given[str(name)] = keyword.value
+                continue
+            if name in names:
+                raise self.error(node, f"{keyword.arg!r} of T.{function.name} is given twice", "leave one out")
             if keyword.arg not in names:
                 raise self.error(
                     node, f"T.{function.name} has no argument {keyword.arg!r}", f"write {function.signature}"
                 )
-            given[keyword.arg] = keyword.value
         missing = [name for name in names[:required] if name not in given]
         if missing:
             raise self.error(node, f"T.{function.name} needs {', '.join(missing)}", f"write {function.signature}")
@@ -351,9 +386,23 @@ class StatementParser:
             precision=precision,
         )
 
-    def assign(self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Assign:
-        """``buffer[indices] = value``; outside T.Parallel it is an operation of its own."""
+    def assign(
+        self, node: ast.AST, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, *, new: bool = False
+    ) -> Assign:
+        """``buffer[indices] = value``; outside T.Parallel it is an operation of its own.
+
+        Under an ``if`` of the nest it happens where that holds: the place of an element in memory is out of range elsewhere, which
+        is not written, and registers keep what they hold.  ``new`` registers have nothing to keep.
+        """
         converted = convert(value, buffer.dtype)
+        if self.conditions and not new:
+            holds = self.conditions[0]
+            for condition in self.conditions[1:]:
+                holds = tirx.And(holds, condition)
+            if buffer.scope in ("global", "shared"):
+                indices = (tirx.if_then_else(holds, indices[0], tirx.const(-1, "int32")), *indices[1:])
+            else:
+                converted = tirx.if_then_else(holds, converted, buffer.var[indices])
         self.note_reads(node, converted, *indices)
         if buffer.scope == "local":
             self.local_uses.append(

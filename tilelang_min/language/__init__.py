@@ -37,6 +37,23 @@ uint8 = DType("uint8")
 uint16 = DType("uint16")
 uint32 = uint = DType("uint32")
 
+disable_warp_group_reg_alloc = CONSTRUCTS["disable_warp_group_reg_alloc"]
+annotate_producer_reg_dealloc = CONSTRUCTS["annotate_producer_reg_dealloc"]
+annotate_consumer_reg_alloc = CONSTRUCTS["annotate_consumer_reg_alloc"]
+no_set_max_nreg = CONSTRUCTS["no_set_max_nreg"]
+set_max_nreg = CONSTRUCTS["set_max_nreg"]
+annotate_l2_hit_ratio = CONSTRUCTS["annotate_l2_hit_ratio"]
+assume = CONSTRUCTS["assume"]
+Cast = CONSTRUCTS["Cast"]
+clamp = CONSTRUCTS["clamp"]
+floordiv = CONSTRUCTS["floordiv"]
+floormod = CONSTRUCTS["floormod"]
+shift_left = CONSTRUCTS["shift_left"]
+shift_right = CONSTRUCTS["shift_right"]
+bitwise_and = CONSTRUCTS["bitwise_and"]
+bitwise_or = CONSTRUCTS["bitwise_or"]
+bitwise_xor = CONSTRUCTS["bitwise_xor"]
+bitwise_not = CONSTRUCTS["bitwise_not"]
 Kernel = CONSTRUCTS["Kernel"]
 Parallel = CONSTRUCTS["Parallel"]
 Pipelined = CONSTRUCTS["Pipelined"]
@@ -87,6 +104,7 @@ __all__ = [
     "CONSTRUCTS",
     "DTYPES",
     "Buffer",
+    "Cast",
     "Construct",
     "Dynamic",
     "FragmentBuffer",
@@ -105,19 +123,29 @@ __all__ = [
     "alloc_local",
     "alloc_shared",
     "alloc_var",
+    "annotate_consumer_reg_alloc",
+    "annotate_l2_hit_ratio",
     "annotate_layout",
+    "annotate_producer_reg_dealloc",
+    "assume",
     "atomic_add",
     "atomic_max",
     "atomic_min",
     "bfloat16",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
     "bool",
     "bool_",
     "cast",
     "ceil",
     "ceildiv",
+    "clamp",
     "clear",
     "const",
     "copy",
+    "disable_warp_group_reg_alloc",
     "double",
     "dtype",
     "dtype_bytes",
@@ -134,6 +162,8 @@ __all__ = [
     "float32",
     "float64",
     "floor",
+    "floordiv",
+    "floormod",
     "gemm",
     "half",
     "if_then_else",
@@ -150,6 +180,7 @@ __all__ = [
     "make_swizzled_layout",
     "max",
     "min",
+    "no_set_max_nreg",
     "pow",
     "prim_func",
     "reduce_absmax",
@@ -160,6 +191,9 @@ __all__ = [
     "rows",
     "rsqrt",
     "serial",
+    "set_max_nreg",
+    "shift_left",
+    "shift_right",
     "short",
     "sigmoid",
     "sqrt",

@@ -16,7 +16,7 @@ from tilelang_min.language import PrimFunc
 # What stands in the body of a kernel (the mark « before the expected caret), a part of the message, a part of the remedy.
 BODIES: dict[str, tuple[str, str, str]] = {
     # -- names and constructs --------------------------------------------------------------------------------
-    "unknown function": ("x[0] = «T.sin(1.0)", "the tile language has no T.sin", "its functions of numbers are abs, cast, ceil"),
+    "unknown function": ("x[0] = «T.sin(1.0)", "the tile language has no T.sin", "functions of numbers are Cast, abs"),
     "name of nothing": ("x[0] = «nothing", "'nothing' is not defined here", "define it before the kernel"),
     "function that fails": (
         "for k in T.serial(«T.ceildiv(64, bn - bn)):\n    T.clear(S)",
@@ -71,9 +71,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "T.reduce_sum(buffer, out, dim=-1, clear=True)",
     ),
     "condition on an element": (
-        "if «S[0, 0] > 0.0:\n    T.clear(S)",
-        "an if on tile elements differs between threads",
-        "keep one element for all threads in a T.alloc_var",
+        "if «F[0, 0] > 0.0:\n    T.clear(S)",
+        "an element of a fragment belongs to one thread: threads would go different ways",
+        "use it inside T.Parallel, or T.copy the fragment into a shared tile",
     ),
     "variable in an expression": (
         "x[0] = 1 + «T.alloc_var('float32')",
@@ -201,9 +201,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "loop over a list": ("for k in «[1, 2]:\n    pass", "loops run over T.Parallel, T.Pipelined, T.serial", ""),
     "loop over a call": ("for k in «zip(1, 2):\n    pass", "loops run over T.Parallel, T.Pipelined, T.serial", ""),
     "loop with a step": (
-        "for k in «range(0, 9, 3):\n    pass",
-        "a loop takes an extent, or a start and a stop; 3 values given",
-        "",
+        "for k in «range(9, 0, -3):\n    pass",
+        "the step of a loop is a positive integer known at compile time",
+        "turn the index round inside: n - 1 - i",
     ),
     "stages of a plain loop": (
         "for k in «T.serial(3, num_stages=2):\n    pass",
@@ -235,24 +235,56 @@ BODIES: dict[str, tuple[str, str, str]] = {
     ),
     "empty nest": ("for i in T.Parallel(«0):\n    pass", "an extent of T.Parallel is 0, it must be at least 1", ""),
     "loop in a nest": (
-        "for i in T.Parallel(3):\n    «for k in T.serial(3):\n        pass",
-        "loops inside T.Parallel are not supported",
-        "put the loop around T.Parallel",
+        "for i in T.Parallel(3):\n    for k in «T.serial(bx):\n        pass",
+        "a loop inside T.Parallel is written out: its bounds are known at compile time",
+        "put the loop around the nest",
     ),
-    "if in a nest": (
-        "for i in T.Parallel(3):\n    «if i > 1:\n        C[0, i] = 1.0",
-        "if inside T.Parallel needs a condition known at compile time",
-        "use T.if_then_else(condition, a, b)",
+    "pipeline in a nest": (
+        "for i in T.Parallel(3):\n    «for k in T.Pipelined(3):\n        pass",
+        "inside T.Parallel loops run over T.serial, T.unroll, T.vectorized or range",
+        "put other loops around the nest",
+    ),
+    "long loop in a nest": (
+        "for i in T.Parallel(3):\n    «for k in range(600):\n        C[0, i] = 1.0",
+        "the loops of this nest written out are more than 512 statements",
+        "put the loop around the nest",
+    ),
+    "two extents of a loop": (
+        "for k in «T.serial(3, 4, stop=5):\n    pass",
+        "a loop takes an extent, or a start, a stop and a step; 2 values given",
+        "",
+    ),
+    "no extent of a loop": ("for k in «T.serial(start=3):\n    pass", "this loop has no extent", "give it one: T.serial(n)"),
+    "option of a nest": (
+        "for i in «T.Parallel(3, threads=4):\n    C[0, i] = 1.0",
+        "T.Parallel has no option 'threads'",
+        "write for i, j in T.Parallel(m, n)",
+    ),
+    "copy under an if in a nest": (
+        "for i in T.Parallel(3):\n    if i > 1:\n        «T.copy(S, F)",
+        "tile statements cannot stand inside T.Parallel",
+        "move it out of the nest",
+    ),
+    "scope of another kind": (
+        "Z = T.alloc_fragment((4,), 'float32', scope=«'shared')",
+        "T.alloc_fragment makes tiles of scope 'local.fragment', not 'shared'",
+        "write T.alloc_buffer(shape, dtype, scope='shared')",
+    ),
+    "argument twice": ("«T.copy(S, R, src=S)", "'src' of T.copy is given twice", "leave one out"),
+    "order of an update": (
+        "T.atomic_add(C[0, 0], 1.0, memory_order=«'release')",
+        "updates here are in no order with other accesses",
+        "write 'relaxed'",
+    ),
+    "update that gives back": (
+        "T.atomic_add(C[0, 0], 1.0, return_prev=«True)",
+        "T.atomic_add gives nothing back",
+        "count places in a pass of their own",
     ),
     "copy in a nest": (
         "for i in T.Parallel(3):\n    «T.copy(S, F)",
         "tile statements cannot stand inside T.Parallel",
         "move it out of the nest",
-    ),
-    "if on a tile": (
-        "if «S[0, 0] > 0:\n    T.clear(S)",
-        "an if on tile elements differs between threads",
-        "use T.if_then_else inside T.Parallel",
     ),
     # -- indices ---------------------------------------------------------------------------------------------
     "wrong rank": (
@@ -439,7 +471,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "powers of integers need a constant exponent from 1 to 8",
         "use T.cast(x, 'float32') ** y",
     ),
-    "bitwise not": ("x[0] = «~bx", "operator ~ is not part of the tile language", ""),
+    "bitwise not": ("x[0] = «~x[1]", "~ needs an integer, not float32", "use T.cast first"),
     "membership": ("x[0] = «bx in (1, 2)", "comparison In is not part of the tile language", ""),
     "identity": ("x[0] = «bx is by", "comparison Is is not part of the tile language", ""),
     "call of a number": ("x[0] = «bm(3)", "this value cannot be called", ""),
@@ -447,7 +479,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "keywords unpacked": ("x[0] = «dict(**{})['a']", "** is not part of the tile language", "name the arguments"),
     "maximum of Python": ("x[0] = «max(S[0, 0], 1.0)", "Python's max cannot compare expressions", "use T.max"),
     "minimum of Python": ("x[0] = «min(S[0, 0], 1.0)", "Python's min cannot compare expressions", "use T.min"),
-    "keyword of a function": ("x[0] = «T.exp(x=1.0)", "T.exp takes no keyword arguments", "write T.exp(x)"),
+    "keyword of a function": ("x[0] = «T.exp(y=1.0)", "T.exp has no argument 'y' here", "write T.exp(x)"),
     "too many arguments of a function": ("x[0] = «T.exp(1.0, 2.0)", "T.exp takes 1 argument, 2 given", "write T.exp(x)"),
     "too few arguments of a function": ("x[0] = «T.max(1.0)", "T.max takes 2 arguments, 1 given", "write T.max(a, b)"),
     "function of integers": ("x[0] = «T.sqrt(bx)", "T.sqrt needs a floating-point value, not int32", "use T.cast first"),

@@ -39,7 +39,7 @@ def test_planned_names_say_so(name: str) -> None:
 def test_misspelt_names(wrong: str, near: str | None) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(T, wrong)
-    said = f"; did you mean {near}?" if near else "; its functions of numbers are abs, "
+    said = f"; did you mean {near}?" if near else "; its functions of numbers are Cast, "
     assert str(caught.value).startswith(f"the tile language has no T.{wrong}{said}")
     assert not hasattr(T, "__wrapped__")  # tools that probe modules are not told about the language
 

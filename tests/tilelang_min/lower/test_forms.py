@@ -1,0 +1,40 @@
+"""``if`` and loops inside nests, loops with steps, branches on memory: the CPU by running, GPUs by simulation, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_forms import (
+    branches,
+    branches_reference,
+    loops_in_nests,
+    loops_reference,
+    masked_reference,
+    masked_sum,
+)
+from kernel_runs import check
+
+TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("m", "n"), [(32, 32), (21, 19)])
+def test_branches_of_points(m: int, n: int, target: str) -> None:
+    random = np.random.default_rng(m)
+    a = random.standard_normal((m, n)).astype("float32")
+    b = np.full((m, n), -1.0, "float32")
+    check(branches(m, n), target, [a, b, np.zeros(m, "int32")], branches_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loops_inside_nests(target: str) -> None:
+    a = np.random.default_rng(3).integers(0, 256, 70).astype("uint8")
+    check(loops_in_nests(70), target, [a, np.zeros(140, "int32"), np.zeros(70, "int32")], loops_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_branches_on_memory(target: str) -> None:
+    random = np.random.default_rng(5)
+    a = random.standard_normal((24, 128)).astype("float32")
+    mask = np.array([0, 1, 1, 1, 0, 0, 0, 7], "int32")
+    check(masked_sum(24, 128), target, [a, mask, np.zeros((24, 16), "float32")], masked_reference)
