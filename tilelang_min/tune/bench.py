@@ -53,10 +53,17 @@ class Bench:
     def __init__(self) -> None:
         self.kernels: dict[str, tuple[Kernel, list[dict[str, Any]]]] = {}
         self.arrays: dict[tuple[Any, ...], Any] = {}
+        self.methods: dict[str, str] = {}
+        self.chosen: Any = None
 
-    def open(self, bundle: str, arguments: list[dict[str, Any]], outputs: list[str | None]) -> dict[str, Any]:
+    def open(
+        self, bundle: str, arguments: list[dict[str, Any]], outputs: list[str | None], ordinal: int | None = None
+    ) -> dict[str, Any]:
         """Runs a kernel once; ``outputs`` are files for what it leaves in each parameter.  Answers with the nanoseconds of that."""
         kernel = load(bundle)
+        if ordinal is not None and self.chosen is None:
+            self.chosen = kernel._gpu.on_device(ordinal)
+            self.chosen.__enter__()  # until this process ends
         tensors = [self._tensor(kernel, argument) for argument in arguments]
         for tensor, argument, parameter in zip(tensors, arguments, kernel.parameters, strict=True):
             if parameter.access != "in":
@@ -76,7 +83,10 @@ class Bench:
         """Samples in nanoseconds, and how they were taken."""
         kernel, arguments = self.kernels[bundle]
         tensors = [self._tensor(kernel, argument) for argument in arguments]
-        measured = kernel.get_profiler().measure(*tensors, warmup=warmup, rep=rep)
+        method = self.methods.get(bundle, "auto")
+        measured = kernel.get_profiler().measure(*tensors, warmup=warmup, rep=rep, method=method)
+        if kernel.target.kind != "cpu":
+            self.methods[bundle] = measured.method
         return {"samples": list(measured.samples_ns), "how": measured.how, "flushed": measured.flushed}
 
     def _tensor(self, kernel: Kernel, argument: dict[str, Any]) -> Any:

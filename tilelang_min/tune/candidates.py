@@ -43,9 +43,9 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """What candidates are compared by: the lower quartile of the samples in ns, which other programs disturb least."""
+        """What candidates are compared by: the time in ns that a tenth of the samples stays below, which others disturb least."""
         ordered = sorted(self.samples)
-        place = 0.25 * (len(ordered) - 1)
+        place = 0.1 * (len(ordered) - 1)
         low = int(place)
         high = min(low + 1, len(ordered) - 1)
         return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

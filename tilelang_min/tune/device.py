@@ -29,9 +29,13 @@ class Trouble(Exception):
 
 
 class Device:
-    """A process with kernels in it.  One that dies takes no result with it: the next question starts another."""
+    """A process with kernels in it.  One that dies takes no result with it: the next question starts another.
 
-    def __init__(self) -> None:
+    ``ordinal``: the GPU to run them on; None for the first, and on a CPU.
+    """
+
+    def __init__(self, ordinal: int | None = None) -> None:
+        self.ordinal = ordinal
         self.process: subprocess.Popen[bytes] | None = None
         self.errors: Any = None
         self.opened: dict[str, dict[str, Any]] = {}
@@ -47,7 +51,7 @@ class Device:
     def open(self, bundle: str, question: dict[str, Any], timeout: float) -> float:
         """Run a kernel once; the nanoseconds that took.  Raises Trouble."""
         self.opened[bundle] = question
-        answer = self._ask({"do": "open", "bundle": bundle, **question}, timeout)
+        answer = self._ask({"do": "open", "bundle": bundle, "ordinal": self.ordinal, **question}, timeout)
         self.alive.add(bundle)
         return float(answer["ns"])
 
@@ -55,7 +59,7 @@ class Device:
         """Samples of a kernel that was opened, in nanoseconds.  Raises Trouble."""
         if bundle not in self.alive:  # in a process that has died
             quiet = {**self.opened[bundle], "outputs": [None] * len(self.opened[bundle]["arguments"])}
-            self._ask({"do": "open", "bundle": bundle, **quiet}, timeout)
+            self._ask({"do": "open", "bundle": bundle, "ordinal": self.ordinal, **quiet}, timeout)
             self.alive.add(bundle)
         return self._ask({"do": "time", "bundle": bundle, "warmup": warmup, "rep": rep}, timeout)
 

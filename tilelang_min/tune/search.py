@@ -12,6 +12,7 @@ from typing import Any
 
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.errors import TuningError
+from tilelang_min.runtime.gpu import torch_on
 from tilelang_min.runtime.measuring import measure_gpu, measure_host
 from tilelang_min.targets import Target
 from tilelang_min.tune.candidates import Candidate, Make, choose, compile_all, load_compiler
@@ -113,10 +114,16 @@ def _measured(
                 wanted, latency = _reference(settings, candidates[0].kernel, inputs, target)
             tolerance = Tolerance(settings.rtol, settings.atol, settings.max_mismatched_ratio)
             checker = Checker(tolerance, wanted, settings.manual_check_prog)
-        timing = Timing(Path(name), inputs, checker, settings)
+        timing = Timing(Path(name), inputs, checker, settings, _ordinal(target))
         ordered = timing.measure(candidates, said)
         notes += [f"Times: {how}." for how in sorted(timing.how)]
         return ordered, latency
+
+
+def _ordinal(target: Target) -> int | None:
+    """torch's current GPU, where torch uses one."""
+    torch = None if target.kind == "cpu" else torch_on(target.kind)
+    return None if torch is None else int(torch.cuda.current_device())
 
 
 def _reference(settings: Settings, kernel: Kernel, inputs: Inputs, target: Target) -> tuple[list[Any], float]:

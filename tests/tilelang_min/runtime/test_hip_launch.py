@@ -23,6 +23,7 @@ from tilelang_min.errors import LaunchError
 from tilelang_min.runtime import cuda, gpu, gpu_timing, hip, hip_launch, hip_library
 from tilelang_min.runtime.measuring import measure_gpu
 from tilelang_min.targets import kfd
+from tilelang_min.tune.bench import Bench
 
 KERNELS = """
 void double_it(void **arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {
@@ -519,3 +520,25 @@ def test_any_work_is_timed_on_the_gpu_that_is_there(only_amd: Any) -> None:
     assert measured.median_ms == pytest.approx(0.001), "what the stand-in says a memset takes"
     with pytest.raises(LaunchError, match="graphs are timed on NVIDIA GPUs only"):
         profiler.measure(lambda: None, method="graph")
+
+
+def test_a_search_runs_and_times_kernels_there(device: Any, bundle: Path, tmp_path: Path) -> None:
+    """Arguments are on the GPU once, for all kernels; outputs are NaN before, and come back as they are."""
+    a, _ = arrays()
+    (tmp_path / "a").write_bytes(a.tobytes())
+    bench = Bench()
+    arguments = [
+        {"name": name, "dtype": "float32", "shape": [1000], "file": file}
+        for name, file in (("A", str(tmp_path / "a")), ("B", None))
+    ]
+    for copy in (bundle, tmp_path / "other.tlk"):
+        copy.write_bytes(bundle.read_bytes())
+        assert bench.open(str(copy), arguments, [None, str(tmp_path / "out")], ordinal=0)["ns"] > 0
+        assert np.array_equal(np.fromfile(tmp_path / "out", np.float32), 2 * a)
+    assert device.log().count("hipMalloc") == 2, "both use the same arguments"
+    answer = bench.time(str(bundle), 1, 3)
+    assert (len(answer["samples"]), answer["flushed"]) == (3, True)
+    device.log()
+    bench.time(str(bundle), 0, 3)
+    launches = [line for line in device.log() if line.startswith("launch")]
+    assert len(launches) == 3, "how long it takes is known by now"
