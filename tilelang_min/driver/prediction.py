@@ -33,6 +33,9 @@ THREAD_BYTES = 64
 OVERLAP = 4
 """Exponent of the norm that joins the times of the parts: 1 would be one after another, infinity all at once."""
 
+UNREAD = 1.2
+"""How much longer products by ``mma.sync`` take whose operands are not read a step ahead: 1.17 to 1.37 (docs/mma-sync.md)."""
+
 SURE = 0.9
 """Of the work's time at the datasheet's rate and the highest clock: a device may be clocked above its datasheet."""
 
@@ -85,8 +88,9 @@ def _predicted(
     executed = sum(number for work in analysis.executed.values() for number in work.values())
     cycles_s = units * float(product.clock_hz)
     uneven = _uneven(record, blocks, units)
+    waits = target.kind == "cuda" and not _reads_ahead(record)
     per_unit = {
-        "matrix": matrix_s,
+        "matrix": matrix_s * (UNREAD if waits else 1.0),
         "vector": _vector(metadata.flops, matrix_flops, product),
         "shared": shared / cycles_s,
         "issue": executed / (target.registers.partitions or 1) / cycles_s,
@@ -133,6 +137,15 @@ def _matrix(record: dict[str, Any], analysis: Analysis, target: Target, product:
         if rate is not None:
             seconds += work / rate
     return seconds, flops
+
+
+def _reads_ahead(record: dict[str, Any]) -> bool:
+    """Whether products find their operands in registers, or take them from shared memory themselves."""
+    decided = record["decisions"]
+    notes = [each["operands"] or "" for each in decided["pipelines"]]
+    return any("are read a step ahead" in note for note in notes) or any(
+        each["kind"] == "wgmma" for each in decided["products"]
+    )
 
 
 def _matrix_rate(product: Device, dtype: str, kind: str, target: Target) -> float | None:

@@ -19,7 +19,7 @@ from tilelang_min.tune.settings import Settings
 STAGES = "num_stages"
 """The parameter that is lowered where a block needs more shared memory than there is."""
 
-KEEP_FACTOR = 2.0
+KEEP_FACTOR = 1.5
 """A configuration is measured if its predicted time is at most so many times the best prediction (see docs/tuning.md)."""
 
 KEEP_LEAST = 8

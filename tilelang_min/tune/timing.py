@@ -134,16 +134,19 @@ class Timing:
         self.how.add(f"{answer['how']}{', cache flushed before each' if answer['flushed'] else ''}")
         each.outcome.samples = len(each.samples)
         each.outcome.measured_ms = statistics.median(each.samples) / 1e6
+        each.outcome.quick_ms = each.score / 1e6
         return True
 
     def _cut(self, alive: list[Candidate]) -> list[Candidate]:
-        """The better half, and whoever is near the leader; nobody slower than ``early_stop_factor`` times as slow."""
+        """The better half, nobody slower than ``early_stop_factor`` times as slow; and whoever cannot be told from the leader: on a
+        busy machine those are many."""
         ordered = sorted(alive, key=lambda each: each.score)
         half = -(-len(ordered) // 2)
         kept = []
         for place, each in enumerate(ordered):
             behind = each.score / ordered[0].score
-            if behind <= NEAR or (place < half and behind <= self.settings.early_stop_factor):
+            alike = behind <= NEAR or each.score <= statistics.median(ordered[0].samples)
+            if alike or (place < half and behind <= self.settings.early_stop_factor):
                 kept.append(each)
             else:
                 self._out(each, "stopped", f"took {behind:.2f} times as long as the leader")

@@ -1,0 +1,78 @@
+"""Tuning a matrix product on this machine's CPU: seconds taken, and the chosen configuration beside all others.
+
+    python benchmarks/tuning_cpu.py [SIZE...] [--json FILE]
+
+For each size ``tilelang.autotune`` searches 24 configurations, caches empty.  Then all 24 are measured to the end, in turns (no
+pruning, no early stop), which says what the best would have been and what the factory's default takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
+
+CONFIGS = {"block_M": [64, 128, 256], "block_N": [64, 128, 256, 512], "block_K": [64, 128]}
+DEFAULT = {"block_M": 128, "block_N": 256, "block_K": 64}
+REP, ROUNDS = 20, 60
+
+
+def search(size: int, **settings: Any) -> Any:
+    """The kernel that a search over all configurations gives."""
+    import gemm
+
+    import tilelang_min as tilelang
+
+    factory = gemm.gemm.for_target("cpu")
+    tuned = tilelang.autotune(configs=CONFIGS, warmup=1, cache=False, **settings)(factory)
+    return tuned(size, size, size, num_stages=1, dtype="float32")
+
+
+def main() -> int:
+    """Every size; a table, and the records as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", type=int, default=[512, 1024])
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    rows = []
+    for size in chosen.sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["TILELANG_CACHE_DIR"] = folder
+            start = time.perf_counter()
+            found = search(size, rep=REP).tuned
+            seconds = time.perf_counter() - start
+            every = search(size, rep=ROUNDS, prune=False, early_stop=False).tuned  # compiled before: from the cache
+        times = {json.dumps(each.config): each.quick_ms for each in every.results if each.quick_ms is not None}
+        best = min(times.values())
+        samples = sum(each.samples for each in found.results)
+        row = {
+            "size": size,
+            "device": found.device,
+            "load": round(os.getloadavg()[0], 1),
+            "seconds": {**found.seconds, "wall": round(seconds, 1)},
+            "launches": samples,
+            "chosen": found.config,
+            "exhaustive best": every.config,
+            "chosen over best": round(times[json.dumps(found.config)] / best, 3),
+            "default over best": round(times[json.dumps(DEFAULT)] / best, 3),
+            "slowest over best": round(max(times.values()) / best, 3),
+            "GFLOP/s of the best": round(2 * size**3 / best / 1e6, 1),
+            "times_ms": times,
+        }
+        rows.append(row)
+        print(json.dumps({name: value for name, value in row.items() if name != "times_ms"}), flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"script": "benchmarks/tuning_cpu.py", "rows": rows}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
