@@ -56,6 +56,7 @@ class EagerFunction:
         self._compiler = compiler
         self._target = target
         self._options = options
+        self.target, self.options = target, options
         if options.get("out_idx") is not None:
             raise LanguageError(
                 f"out_idx of {function.__name__}: its body is the kernel, which returns its outputs itself",

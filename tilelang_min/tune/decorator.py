@@ -48,6 +48,9 @@ def autotune(
 ) -> Any:
     """Decorator for a ``@tilelang.jit`` factory, above it or below: a call compiles all ``configs`` and gives the best kernel.
 
+    Over a function that is a kernel itself a call with tensors gives what the best kernel computes, ``compile(...)`` that
+    kernel; it is searched on the tensors of the first call.
+
     ``configs``: a list of dictionaries, a dictionary of lists (all combinations), or a function of the factory's arguments that
     gives either.  Parameters that a call sets itself are not searched; a call that sets all of them compiles that one.
 
@@ -146,6 +149,7 @@ class Autotuned:
         self.settings = settings
         self.loose = loose
         self.cache = cache
+        self.mode: str = jitted.mode
         self.signature = inspect.signature(jitted)
         for name in loose:
             if name not in self.signature.parameters:
@@ -153,7 +157,7 @@ class Autotuned:
                     f"do_not_specialize names {name!r}, which is no parameter of the factory",
                     remedy=did_you_mean(name, self.signature.parameters),
                 )
-        self._found: dict[str, Kernel] = {}
+        self._found: dict[Any, Kernel] = {}
         self._configs: dict[str, dict[str, Any]] = {}
         self._lock = threading.RLock()
 
@@ -165,41 +169,46 @@ class Autotuned:
         """The uncompiled kernel of one configuration, which the call gives."""
         return self.jitted.prim_func(*args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Kernel:
-        """The best kernel for these arguments: from a search, from this process's or the disk's memory of one."""
-        fixed = named(self.signature, args, kwargs)
-        memo = describe([fixed, _identities(inputs_in_force())])
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The best kernel for these arguments; of a function that is a kernel itself, what that computes from these tensors."""
+        kernel = self.compile(*args, **kwargs)
+        if self.mode == "eager":
+            return self.jitted(*args, **kwargs, **(kernel.config or {}))
+        return kernel
+
+    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The best kernel for these arguments: from a search, or from this process's or the disk's memory of one."""
+        memo = _memo(args, kwargs)
         with self._lock:
             if memo not in self._found:
-                self._found[memo] = self._best(args, kwargs, fixed)
+                self._found[memo] = self._best(args, kwargs)
             return self._found[memo]
 
-    compile = __call__
-
-    def _best(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], fixed: dict[str, Any]) -> Kernel:
-        configs = without(expand(self.configs, self.signature, args, kwargs), fixed)
+    def _best(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
+        known = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
+        constants = {name: value for name, value in kwargs.items() if name not in known}
+        if constants and self.mode != "eager":
+            known, constants = dict(kwargs), {}
+        fixed = named(self.signature, args, known) | constants  # dimensions of T.const by their names
+        configs = without(expand(self.configs, self.signature, args, known), fixed)
         if not configs:
-            kernel: Kernel = self.jitted(*args, **kwargs)
+            kernel: Kernel = self.jitted.compile(*args, **kwargs)
             kernel.config = None
             return kernel
-        loose = describe({name: value for name, value in fixed.items() if name not in self.loose})
+        loose = describe({name: _identity(value) for name, value in fixed.items() if name not in self.loose})
         if self.loose and loose in self._configs:
             config = self._configs[loose]
-            kernel = self.jitted(*args, **kwargs, **config)
+            kernel = self.jitted.compile(*args, **kwargs, **config)
             kernel.config = dict(config)
             return kernel
-        tuned, kernel = self._search(configs, args, kwargs)
+        tuned, kernel = self._search(configs, args, kwargs, fixed)
         self._configs[loose] = tuned.config
-        kernel.config, kernel.latency, kernel.ref_latency, kernel.tuned = (
-            dict(tuned.config),
-            tuned.latency,
-            tuned.ref_latency,
-            tuned,
-        )
+        kernel.config, kernel.tuned = dict(tuned.config), tuned
+        kernel.latency, kernel.ref_latency = tuned.latency, tuned.ref_latency
         return kernel
 
     def _search(
-        self, configs: list[dict[str, Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, configs: list[dict[str, Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any], fixed: dict[str, Any]
     ) -> tuple[Tuned, Kernel]:
         from tilelang_min.tune.search import search
         from tilelang_min.tune.store import fetch, key_of, store
@@ -207,9 +216,12 @@ class Autotuned:
         target = choose_target(self.jitted.target)
         device = device_for(target)
         given = inputs_in_force()
+        if given is None and self.mode == "eager" and self.settings.supply_prog is None:
+            order = [name for name in self.signature.parameters if name in fixed]
+            given = tuple(fixed[name] for name in order if _is_tensor(fixed[name])) or None
 
         def make(config: Mapping[str, Any]) -> Kernel:
-            kernel: Kernel = self.jitted(*args, **kwargs, **config)
+            kernel: Kernel = self.jitted.compile(*args, **kwargs, **config)
             return kernel
 
         key = None
@@ -224,7 +236,7 @@ class Autotuned:
         if key is not None:
             store(key, tuned)
         best = tuned.config
-        kernel.rebuild = lambda kind: self.jitted.instrumented(kind)(*args, **kwargs, **best)
+        kernel.rebuild = lambda kind: self.jitted.instrumented(kind).compile(*args, **kwargs, **best)
         return tuned, kernel
 
     def _key(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -245,8 +257,29 @@ class Autotuned:
         return [settings.decisive(), filled, describe(functions), _identities(given)]
 
 
-def _identities(tensors: Sequence[Any] | None) -> list[str] | None:
-    """Types and shapes of tensors that the author gives: their values do not decide which kernel is the best."""
-    if tensors is None:
-        return None
-    return [f"{getattr(each, 'dtype', type(each).__name__)} {tuple(getattr(each, 'shape', ()))}" for each in tensors]
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _identity(value: Any) -> Any:
+    """A value, of a tensor its type and shape: what it holds does not decide which kernel is the best."""
+    return (str(value.dtype), *map(int, value.shape)) if _is_tensor(value) else value
+
+
+def _identities(tensors: Sequence[Any] | None) -> list[Any] | None:
+    return None if tensors is None else [repr(_identity(each)) for each in tensors]
+
+
+def _memo(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What a call is remembered by."""
+    given = inputs_in_force()
+    key = (
+        tuple((type(each), _identity(each)) for each in args),
+        tuple((name, type(value), _identity(value)) for name, value in sorted(kwargs.items())),
+        None if given is None else tuple(_identity(each) for each in given),
+    )
+    try:
+        hash(key)
+    except TypeError:  # lists, say
+        return describe([list(map(_identity, args)), {name: _identity(kwargs[name]) for name in kwargs}, repr(key[2])])
+    return key

@@ -254,6 +254,38 @@ def test_a_kernel_that_takes_too_long_is_given_up() -> None:
     assert "running it took longer than 6 s" in kernel.tuned.results[0].reason
 
 
+@tilelang.jit(target="cpu")
+def scaled(A, block: int = 64, factor: float = 2.0):
+    """A function that is a kernel itself."""
+    n = T.const("n")
+    A: T.Tensor((n,), "float32")
+    C = T.empty((n,), "float32")
+    with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+        for i in T.Parallel(block):
+            C[bx * block + i] = A[bx * block + i] * factor
+    return C
+
+
+def test_a_function_that_is_a_kernel_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def reference(a: Any) -> Any:
+        seen.append(a)
+        return 2 * a
+
+    configs = {"block": [64, 128]}
+    tuned_function = tilelang.autotune(configs=configs, ref_prog=reference, **QUICK)(scaled)
+    a = np.arange(1000, dtype=np.float32)
+    assert (tuned_function(a) == 2 * a).all()
+    assert all(each is a for each in seen)
+    kernel = tuned_function.compile(a)
+    assert kernel.config in ({"block": 64}, {"block": 128})
+    assert outcomes(kernel)[configs["block"].index(kernel.config["block"])] == "best"
+    monkeypatch.setattr(search, "search", None)
+    assert (tuned_function(a + 1) == 2 * a + 2).all()
+    assert (tuned_function(a, block=32) == 2 * a).all()
+
+
 def test_autotuner_in_steps() -> None:
     def over(block: int = 64) -> Any:
         return scale(1024, block=block)
