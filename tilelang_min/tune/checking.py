@@ -33,6 +33,8 @@ class Difference:
 def compare(found: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance) -> Difference:
     """All outputs of a kernel against what they should be.  NaN equals NaN, and nothing else."""
     largest, out, count = 0.0, 0, 0
+    if len(found) != len(wanted):
+        return Difference(float("inf"), 1.0, False)
     for one, other in zip(found, wanted, strict=True):
         if one.shape != other.shape:
             return Difference(float("inf"), 1.0, False)
@@ -88,20 +90,24 @@ class Checker:
         self.groups.append(_Group(outputs, [number]))
         return None, None
 
-    def outvoted(self) -> tuple[dict[int, str], bool]:
-        """Configurations that differ from what most compute, with the reason; and whether there is no such majority."""
-        if len(self.groups) < 2:
-            return {}, False
-        ordered = sorted(self.groups, key=lambda group: -len(group.members))
-        first = ordered[0]
-        if len(first.members) == len(ordered[1].members):
-            return {}, True
-        wrong = {}
-        for group in ordered[1:]:
-            difference = compare(group.outputs, first.outputs, self.tolerance)
-            whose = f"the {len(first.members)} configurations that agree"
-            wrong.update(dict.fromkeys(group.members, _words(difference, whose)))
-        return wrong, False
+    def outvoted(self) -> tuple[dict[int, str], list[list[int]]]:
+        """Configurations that differ from what most compute, with the reason; and numbers of configurations that differ where there
+        is no such majority.  Configurations whose outputs have other shapes (a workspace, say) are no judges of one another."""
+        wrong: dict[int, str] = {}
+        tied: list[list[int]] = []
+        alike: dict[Any, list[_Group]] = {}
+        for group in self.groups:
+            alike.setdefault(tuple(each.shape for each in group.outputs), []).append(group)
+        for groups in alike.values():
+            first, *others = sorted(groups, key=lambda group: -len(group.members))
+            if others and len(first.members) == len(others[0].members):
+                tied += [group.members for group in groups]
+                continue
+            for group in others:
+                difference = compare(group.outputs, first.outputs, self.tolerance)
+                whose = f"the {len(first.members)} configurations that agree"
+                wrong.update(dict.fromkeys(group.members, _words(difference, whose)))
+        return wrong, tied
 
 
 def _words(difference: Difference, whose: str) -> str:

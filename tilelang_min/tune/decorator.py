@@ -226,10 +226,9 @@ class Autotuned:
 
         key = None
         if self.cache:
-            key = key_of(
-                [self._key(target, args, kwargs, config) for config in configs], device, self._described(given)
-            )
-            tuned = fetch(key)
+            keys = self._keys(target, args, kwargs, configs)
+            key = None if keys is None else key_of(keys, device, self._described(given))
+            tuned = None if key is None else fetch(key)
             if tuned is not None:
                 return tuned, make(tuned.config)
         tuned, kernel = search(configs, make, target, device, self.settings, given)
@@ -238,6 +237,19 @@ class Autotuned:
         best = tuned.config
         kernel.rebuild = lambda kind: self.jitted.instrumented(kind).compile(*args, **kwargs, **best)
         return tuned, kernel
+
+    def _keys(
+        self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], configs: list[dict[str, Any]]
+    ) -> list[str] | None:
+        """The keys of all configurations.  Made in a process that may die, as a factory of the author's may; None where it does."""
+        from tilelang_min.tune.compiling import Send, run_all
+
+        def job(send: Send) -> None:
+            send("keys", [self._key(target, args, kwargs, config) for config in configs])
+
+        (finished,) = run_all([job], timeout=self.settings.timeout)
+        found: list[str] | None = finished.sent.get("keys")
+        return found
 
     def _key(self, target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: Mapping[str, Any]) -> str:
         """The content hash of one configuration's kernel; of one that cannot be made the reason."""

@@ -94,7 +94,7 @@ class Timing:
             return ran
         wrong, tied = self.checker.outvoted()
         if tied:
-            groups = " against ".join(", ".join(map(str, group.members)) for group in self.checker.groups)
+            groups = " against ".join(", ".join(map(str, members)) for members in tied)
             raise TuningError(
                 f"configurations compute different results, and nothing says which are right: numbers {groups}",
                 remedy="give ref_prog=, a wider rtol= and atol=, or, where results may differ, skip_check=True",

@@ -61,7 +61,7 @@ def outcomes(kernel: Any) -> dict[int, str]:
 
 
 def test_the_quickest_is_chosen_and_nothing_is_lost() -> None:
-    """One process searches; whatever goes wrong in a configuration is its result."""
+    """Whatever goes wrong in a configuration is its result, though its factory ends the process that calls it."""
     configs = [
         {"block": 512, "work": 40},
         {"block": 1024},
@@ -72,13 +72,13 @@ def test_the_quickest_is_chosen_and_nothing_is_lost() -> None:
         {"block": 1024, "factor": 2.0},  # the same kernel
         {"block": 256},
     ]
-    kernel = tuned(configs, cache=False, timeout=8.0, skip_check=True)(2**18)
+    kernel = tuned(configs, timeout=4.0, skip_check=True)(2**18)
     found = outcomes(kernel)
     assert kernel.config in ({"block": 1024}, {"block": 256})
     assert found[0] == "stopped"
     assert [found[number] for number in (2, 3, 4, 6)] == ["failed", "crashed", "timed out", "same"]
     assert "no such block" in kernel.tuned.results[2].reason
-    assert kernel.tuned.results[4].reason == "it took longer than 8 s"
+    assert kernel.tuned.results[4].reason == "it took longer than 4 s"
     assert found[5] in ("refused", "stopped", "measured", "failed")
     assert kernel.tuned.measured
     assert kernel.latency == kernel.tuned.best.measured_ms

@@ -51,7 +51,7 @@ def test_the_majority_is_right_whoever_came_first() -> None:
     for number, value in enumerate([3.0, 1.0, 1.001, 2.0, 1.0]):
         assert checker.take(number, outputs(value)) == (None, None)
     wrong, tied = checker.outvoted()
-    assert not tied
+    assert tied == []
     assert sorted(wrong) == [0, 3]
     assert "100.00% of the elements differ from those of the 3 configurations that agree" in wrong[0]
 
@@ -59,9 +59,17 @@ def test_the_majority_is_right_whoever_came_first() -> None:
 def test_no_majority_is_said() -> None:
     checker = Checker(USUAL)
     checker.take(0, outputs(1.0))
-    assert checker.outvoted() == ({}, False)
+    assert checker.outvoted() == ({}, [])
     checker.take(1, outputs(2.0))
-    assert checker.outvoted() == ({}, True)
+    assert checker.outvoted() == ({}, [[0], [1]])
+
+
+def test_outputs_of_other_shapes_are_not_compared_with_one_another() -> None:
+    checker = Checker(USUAL)
+    for number in range(2):
+        checker.take(number, [np.ones((4, 4 + number), np.float32)])
+    checker.take(2, [*outputs(1.0), *outputs(1.0)])
+    assert checker.outvoted() == ({}, [])
 
 
 def test_a_reference_or_the_authors_own_check_decides() -> None:

@@ -1,8 +1,8 @@
-"""Tuning a matrix product on this machine's CPU: seconds taken, and the chosen configuration beside all others.
+"""Tuning a matrix product on this machine: seconds taken, and the chosen configuration beside all others.
 
-    python benchmarks/tuning_cpu.py [SIZE...] [--json FILE]
+    python benchmarks/tuning.py [SIZE...] [--target cpu|cuda] [--json FILE]
 
-For each size ``tilelang.autotune`` searches 24 configurations, caches empty.  Then all 24 are measured to the end, in turns (no
+For each size ``tilelang.autotune`` searches all configurations, caches empty.  Then all are measured to the end, in turns (no
 pruning, no early stop), which says what the best would have been and what the factory's default takes.
 """
 
@@ -14,32 +14,49 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "workloads" / "kernels")]
 
-CONFIGS = {"block_M": [64, 128, 256], "block_N": [64, 128, 256, 512], "block_K": [64, 128]}
-DEFAULT = {"block_M": 128, "block_N": 256, "block_K": 64}
+CONFIGS: dict[str, dict[str, list[int]]] = {
+    "cpu": {"block_M": [64, 128, 256], "block_N": [64, 128, 256, 512], "block_K": [64, 128]},
+    "cuda": {
+        "block_M": [64, 128, 256],
+        "block_N": [64, 128, 256],
+        "block_K": [32, 64],
+        "num_stages": [3, 6],
+        "threads": [128, 256],
+    },
+}
+DEFAULT = {
+    "cpu": {"block_M": 128, "block_N": 256, "block_K": 64},
+    "cuda": {"block_M": 128, "block_N": 256, "block_K": 64, "num_stages": 3, "threads": 256},
+}
+DTYPE = {"cpu": "float32", "cuda": "float16"}
 REP, ROUNDS = 20, 60
 
 
-def search(size: int, **settings: Any) -> Any:
+def search(size: int, target: str, **settings: Any) -> Any:
     """The kernel that a search over all configurations gives."""
     import gemm
 
     import tilelang_min as tilelang
 
-    factory = gemm.gemm.for_target("cpu")
-    tuned = tilelang.autotune(configs=CONFIGS, warmup=1, cache=False, **settings)(factory)
-    return tuned(size, size, size, num_stages=1, dtype="float32")
+    factory = gemm.gemm.for_target(target)
+    kind = target.partition(":")[0]
+    fixed = {"num_stages": 1} if kind == "cpu" else {}
+    tuned = tilelang.autotune(configs=CONFIGS[kind], warmup=1, cache=False, **settings)(factory)
+    return tuned(size, size, size, dtype=DTYPE[kind], **fixed)
 
 
 def main() -> int:
     """Every size; a table, and the records as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", type=int, default=[512, 1024])
+    parser.add_argument("--target", default="cpu")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     rows = []
@@ -47,9 +64,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["TILELANG_CACHE_DIR"] = folder
             start = time.perf_counter()
-            found = search(size, rep=REP).tuned
+            found = search(size, chosen.target, rep=REP).tuned
             seconds = time.perf_counter() - start
-            every = search(size, rep=ROUNDS, prune=False, early_stop=False).tuned  # compiled before: from the cache
+            # Compiled before: from the cache.
+            every = search(size, chosen.target, rep=ROUNDS, prune=False, early_stop=False).tuned
         times = {json.dumps(each.config): each.quick_ms for each in every.results if each.quick_ms is not None}
         best = min(times.values())
         samples = sum(each.samples for each in found.results)
@@ -59,10 +77,11 @@ def main() -> int:
             "load": round(os.getloadavg()[0], 1),
             "seconds": {**found.seconds, "wall": round(seconds, 1)},
             "launches": samples,
+            "outcomes": dict(Counter(each.outcome for each in found.results)),
             "chosen": found.config,
             "exhaustive best": every.config,
             "chosen over best": round(times[json.dumps(found.config)] / best, 3),
-            "default over best": round(times[json.dumps(DEFAULT)] / best, 3),
+            "default over best": round(times[json.dumps(DEFAULT[chosen.target.partition(":")[0]])] / best, 3),
             "slowest over best": round(max(times.values()) / best, 3),
             "GFLOP/s of the best": round(2 * size**3 / best / 1e6, 1),
             "times_ms": times,
@@ -70,7 +89,7 @@ def main() -> int:
         rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "times_ms"}), flush=True)
     if chosen.json:
-        chosen.json.write_text(json.dumps({"script": "benchmarks/tuning_cpu.py", "rows": rows}, indent=1) + "\n")
+        chosen.json.write_text(json.dumps({"script": "benchmarks/tuning.py", "rows": rows}, indent=1) + "\n")
     return 0
 
 
