@@ -62,6 +62,12 @@ def flops(program: TileProgram) -> dict[str, int]:
     return {dtype: count for dtype, count in sorted(counter.counts.items()) if count}
 
 
+def has_unknown_lengths(program: TileProgram) -> bool:
+    """Whether memory says how often a loop runs: what a launch does is then not known before it."""
+    loops = (item for item in walk(program.body) if isinstance(item, Loop))
+    return any(loads(index(bound)) for loop in loops for bound in (loop.start, loop.extent))
+
+
 class _Counter:
     """Walks the program with the box of variables that it runs over and the conditions it runs under."""
 
@@ -296,4 +302,4 @@ def bytes_min(program: TileProgram) -> Extent:
     return " + ".join([*terms, str(total)]) if terms else total
 
 
-__all__ = ["bytes_min", "flops", "work_terms"]
+__all__ = ["bytes_min", "flops", "has_unknown_lengths", "work_terms"]

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tilelang_min.analysis.limits import check_resources
-from tilelang_min.analysis.work import bytes_min, flops, work_terms
+from tilelang_min.analysis.work import bytes_min, flops, has_unknown_lengths, work_terms
 from tilelang_min.driver.decisions import decisions
 from tilelang_min.driver.explanation import explain
 from tilelang_min.driver.versions import tool_versions
@@ -181,8 +181,12 @@ def build(
     _dump("generated source", lambda: compiled.source)
     with watch.step("metadata"):
         # What depends on runtime dimensions is not known now, and kept as text.
-        work = {"flops": None if written.sizes else flops(written), "bytes_min": bytes_min(written)}
-        terms = [term.to_json() for term in work_terms(written)] if written.sizes else []
+        unknown = has_unknown_lengths(written)
+        work = {
+            "flops": None if written.sizes or unknown else flops(written),
+            "bytes_min": None if unknown else bytes_min(written),
+        }
+        terms = [term.to_json() for term in work_terms(written)] if written.sizes and not unknown else []
     source_file = f"source.{_SOURCE_SUFFIX[compiled.source_language]}"
     listing_file = f"listing.{_LISTING_SUFFIX[compiled.syntax]}"
     binary_file = f"binary.{compiled.binary_kind}"

@@ -104,6 +104,21 @@ class BodyParser(StatementParser):
         out.append(self.assign(node, register, (as_expression(0),), value, new=True))
         return register.var[as_expression(0)]
 
+    def bound(self, node: ast.expr, value: Any, out: list[Statement]) -> Any:
+        """A loop's bound as int32; one that memory or a variable holds is kept in a register that nothing changes."""
+        if not is_expression(value):
+            return value
+        value = convert(value, "int32")
+        if not self.reads(value):
+            return value
+        self.note_reads(node, value)
+        kept = self.held(node, value, out)
+        if kept is not value:
+            return kept
+        register = self.buffer(node, self.unique("bound"), (1,), "int32", "local")
+        out.append(self.assign(node, register, (as_expression(0),), value, new=True))
+        return register.var[as_expression(0)]
+
     def scoped(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
         """A block whose names end with it."""
         self.evaluator.frames.append({})
@@ -140,15 +155,10 @@ class BodyParser(StatementParser):
             elif keyword.arg not in _LOOP_HINTS.get(kind, ()):
                 raise self.error(call, f"this loop has no option {keyword.arg!r}", "num_stages belongs to T.Pipelined")
         start, stop, step = self.bounds(call, words)
-        start, stop = (self.held(call, bound, out) if is_expression(bound) else bound for bound in (start, stop))
         for bound in (start, stop):
-            symbolic = is_expression(bound)
-            if isinstance(bound, float) or (symbolic and (self.reads(bound) or not dtype_of(bound).endswith("int32"))):
-                raise self.error(
-                    call,
-                    "loop bounds are integers or expressions of block and loop indices",
-                    "a bound that a tensor holds is not supported; take the largest and guard with T.if_then_else",
-                )
+            if isinstance(bound, float) or (is_expression(bound) and not dtype_of(bound).startswith(("int", "uint"))):
+                raise self.error(call, "loop bounds are integers", "use // instead of /, or T.cast(x, 'int32')")
+        start, stop = (self.bound(call, bound, out) for bound in (start, stop))
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "this loop has one variable")
         variable = tirx.Var(self.unique(_ascii(node.target.id)), "int32")

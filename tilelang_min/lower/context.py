@@ -104,6 +104,10 @@ class Context:
             return replace_loads(condition, self.read({})), None
         return condition, condition
 
+    def bound(self, value: Expr) -> Any:
+        """A loop's start or extent in the thread program: one that a variable holds is read, and does not change meanwhile."""
+        return index(replace_loads(value, self.read({})) if loads(value) else value)
+
     @contextmanager
     def nested(self) -> Iterator[list[Any]]:
         """Open a block; statements emitted meanwhile are in the yielded list.

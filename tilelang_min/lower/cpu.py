@@ -143,7 +143,13 @@ def _statement(context: _CpuContext, statement: Statement) -> None:
             _block(context, statement.body)
         kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
         context.emit(
-            tirx.For(statement.variable, index(statement.start), index(statement.extent), kind, sequence(body))
+            tirx.For(
+                statement.variable,
+                context.bound(statement.start),
+                context.bound(statement.extent),
+                kind,
+                sequence(body),
+            )
         )
         context.mark(statement.operation)
     elif isinstance(statement, Conditional):

@@ -216,7 +216,7 @@ def _loop(context: Context, layouts: Layouts, loop: Loop) -> None:
         context.mark(loop.operation)
         _block(context, layouts, loop.body)
     kind = tirx.ForKind.UNROLLED if unroll else tirx.ForKind.SERIAL
-    context.emit(tirx.For(loop.variable, index(loop.start), index(loop.extent), kind, sequence(body)))
+    context.emit(tirx.For(loop.variable, context.bound(loop.start), context.bound(loop.extent), kind, sequence(body)))
     context.mark(loop.operation)
 
 

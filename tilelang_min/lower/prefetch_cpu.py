@@ -100,7 +100,7 @@ def streams_of(context: Context, loop: Loop, block: tuple[Sequence[Any], Sequenc
     """What the iteration after the present one copies from tensors; ``block``: block variables and their next values."""
     variable = loop.variable
     following = index(variable) + 1
-    last = tirx.EQ(following, index(loop.start) + index(loop.extent))
+    last = tirx.EQ(following, context.bound(loop.start) + context.bound(loop.extent))
     found: list[Stream] = []
     for copy in loop.body:
         number = _moving(context, copy, [variable])

@@ -56,6 +56,7 @@ class _Writer:
     """The parts of one loop.  A step is a product and the number of its step."""
 
     def __init__(self, context: Context, layouts: Layouts, loop: Loop, block: Block) -> None:
+        loop = dataclasses.replace(loop, start=context.bound(loop.start), extent=context.bound(loop.extent))
         self.context, self.layouts, self.loop, self.block = context, layouts, loop, block
         self.wait, self.barrier, self.copies, self.commit, *products = loop.body
         self.products = [

@@ -171,7 +171,10 @@ class _Translator(HopperInstructions):
         # The trip count differs by lane: run to the largest and mask.
         self.whole.add(s.var)
         length = self.source.fresh("e")
-        self.source.line(f"{length} = np.asarray({self.integers.array(extent).source})")
+        value = self.integers.array(extent).source
+        if self.mask is not None:  # lanes that do not come here have not said how often they would
+            value = f"np.where({self.mask}, {value}, 0)"
+        self.source.line(f"{length} = np.asarray({value})")
         self.environment[s.var] = self.integers.add(start, Uniform(Linear.atom(name)), "int32")
         with self.source.block(f"for {name} in range(int({length}.max())):"):
             self.branch(Array(f"({name} < {length})", "bool"), body, None)

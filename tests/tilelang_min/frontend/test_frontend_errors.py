@@ -215,13 +215,11 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "num_stages is -1, it must be at least 0",
         "",
     ),
-    "loop to a float": ("for k in «T.serial(3.5):\n    pass", "loop bounds are integers", "guard with T.if_then_else"),
-    "loop to an element": ("for k in «T.serial(I[0]):\n    pass", "loop bounds are integers", "take the largest"),
-    "two loop variables": ("for «k, j in T.serial(3):\n    pass", "this loop has one variable", ""),
-    "nest with too few variables": (
-        "«for i in T.Parallel(3, 4):\n    pass",
-        "T.Parallel has 2 extents, but the loop has 1 variable",
-        "for i, j in T.Parallel(m, n)",
+    "loop to a float": ("for k in «T.serial(3.5):\n    pass", "loop bounds are integers", "use // instead of /"),
+    "loop to an element": (
+        "for k in «T.serial(T.cast(F[0, 0], 'int32')):\n    T.clear(S)",
+        "an element of a fragment belongs to one thread: threads would go different ways",
+        "T.copy the fragment into a shared tile",
     ),
     "nest variable that is no name": (
         "for «i, x[0] in T.Parallel(3, 4):\n    pass",

@@ -110,3 +110,44 @@ def masked_reference(a: Any, mask: Any, b: Any) -> tuple[Any]:
     """Sum of the odd blocks that are chosen and whose left neighbour is not."""
     chosen = [k for k in range(1, len(mask), 2) if mask[k] and not mask[k - 1]]
     return (sum((a[:, 16 * k : 16 * k + 16].astype("float64") for k in chosen), b * 0.0),)
+
+
+def groups(rows: int, n: int, k: int, stages: int, block: int = 32) -> Any:
+    """Products of groups of rows: where a group starts, and how much of K counts for it, is in memory."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((rows, k), "float16"),
+        B: T.Tensor((k, n), "float16"),
+        Starts: T.Tensor((3,), "int32"),
+        Lengths: T.Tensor((2,), "int64"),
+        C: T.Tensor((rows, n), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n, 64), 2, threads=128) as (bx, group):
+            a = T.alloc_shared((block, 32), "float16")
+            b = T.alloc_shared((32, 64), "float16")
+            c = T.alloc_fragment((block, 64), "float32")
+            steps = T.alloc_var("int32", init=0)
+            first = Starts[group]
+            for i in range(T.ceildiv(Starts[group + 1] - first, block)):
+                T.clear(c)
+                steps = T.ceildiv(T.cast(Lengths[group], "int32"), 32)
+                for ko in T.Pipelined(steps, num_stages=stages):
+                    steps = 0  # the loop runs as often as it said before
+                    T.copy(A[first + i * block, ko * 32], a)
+                    T.copy(B[ko * 32, bx * 64], b)
+                    T.gemm(a, b, c)
+                for x, y in T.Parallel(block, 64):
+                    if first + i * block + x < Starts[group + 1]:
+                        C[first + i * block + x, bx * 64 + y] = c[x, y]
+
+    return main
+
+
+def groups_reference(a: Any, b: Any, starts: Any, lengths: Any, c: Any) -> tuple[Any]:
+    """Each group with the first columns of A and rows of B."""
+    out = c.astype("float64")
+    for group in range(2):
+        rows, length = slice(starts[group], starts[group + 1]), int(lengths[group])
+        out[rows] = a[rows, :length].astype("float64") @ b[:length].astype("float64")
+    return (out,)

@@ -7,12 +7,16 @@ import pytest
 from kernel_forms import (
     branches,
     branches_reference,
+    groups,
+    groups_reference,
     loops_in_nests,
     loops_reference,
     masked_reference,
     masked_sum,
 )
 from kernel_runs import check
+
+import tilelang_min as tilelang
 
 TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
@@ -38,3 +42,19 @@ def test_branches_on_memory(target: str) -> None:
     a = random.standard_normal((24, 128)).astype("float32")
     mask = np.array([0, 1, 1, 1, 0, 0, 0, 7], "int32")
     check(masked_sum(24, 128), target, [a, mask, np.zeros((24, 16), "float32")], masked_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stages", [1, 3])
+def test_loops_as_long_as_memory_says(stages: int, target: str) -> None:
+    random = np.random.default_rng(stages)
+    a, b = (random.standard_normal(shape).astype("float16") for shape in ((100, 96), (96, 64)))
+    for starts, lengths in (((0, 41, 100), (96, 64)), ((0, 0, 32), (32, 0))):
+        arrays = [a, b, np.array(starts, "int32"), np.array(lengths, "int64"), np.zeros((100, 64), "float32")]
+        check(groups(100, 64, 96, stages), target, arrays, groups_reference)
+
+
+def test_work_that_memory_decides_is_not_known() -> None:
+    kernel = tilelang.compile(groups(100, 64, 96, 3), "cuda:sm_80", cache=False)
+    assert kernel.metadata.flops is None
+    assert kernel.metadata.bytes_min is None
