@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tilelang_min.driver.eager_lines import make
 from tilelang_min.driver.eager_source import Body
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.errors import LanguageError
-from tilelang_min.language import PrimFunc
+from tilelang_min.language import Dynamic, Macro, PrimFunc
 from tilelang_min.program.instrument import OPERATIONS
 from tilelang_min.targets import Target
 
@@ -28,9 +29,26 @@ _CHANGEABLE = (list, dict, set, bytearray)
 
 
 def is_eager(function: Any) -> bool:
-    """Whether a function names ``T.Kernel`` in its own body, where a factory does so in a function inside it."""
+    """Whether a function names ``T.Kernel`` or ``T.const`` in its own body, or a macro that does the former.
+
+    A factory does so in a function inside it.
+    """
     code = getattr(function, "__code__", None)
-    return code is not None and "Kernel" in code.co_names
+    if code is None:
+        return False
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    values = [function.__globals__.get(name) for name in code.co_names]
+    values += [cell.cell_contents for cell in cells.values() if _is_bound(cell)]
+    return not {"Kernel", "const"}.isdisjoint(code.co_names) or any(
+        isinstance(value, Macro) and value.launches for value in values
+    )
+
+
+def _is_bound(cell: Any) -> bool:
+    try:
+        return bool(cell.cell_contents is not None)
+    except ValueError:
+        return False
 
 
 class EagerFunction:
@@ -54,8 +72,6 @@ class EagerFunction:
         functools.update_wrapper(self, function)
         self._function = function
         self._compiler = compiler
-        self._target = target
-        self._options = options
         self.target, self.options = target, options
         if options.get("out_idx") is not None:
             raise LanguageError(
@@ -122,17 +138,32 @@ class EagerFunction:
         values, constants = self._values(args, named)
         return self._made(values, constants)
 
+    get_tir = prim_func
+    """TileLang's name of it."""
+
+    def par_compile(
+        self,
+        configs: Iterable[Mapping[str, Any] | tuple[Any, ...]],
+        num_workers: int | None = None,
+        ignore_error: bool = False,
+    ) -> list[Kernel | None]:
+        """Kernels for several sets of arguments, by name or by position, as in TileLang; on threads, which share one interpreter.
+
+        With ``ignore_error`` None stands where one cannot be compiled.
+        """
+        return par_compile(self.compile, configs, num_workers, ignore_error)
+
     def get_kernel_source(self, *args: Any, **named: Any) -> str:
         """The generated source for these arguments, as in TileLang."""
         return self.compile(*args, **named).get_kernel_source()
 
     def for_target(self, name: str | Target | None) -> EagerFunction:
         """The same function for another target."""
-        return EagerFunction(self._function, self._compiler, name, self._options)
+        return EagerFunction(self._function, self._compiler, name, self.options)
 
     def instrumented(self, kind: str = OPERATIONS) -> EagerFunction:
         """The same function built with clock reads."""
-        return EagerFunction(self._function, self._compiler, self._target, {**self._options, "instrument": kind})
+        return EagerFunction(self._function, self._compiler, self.target, {**self.options, "instrument": kind})
 
     # -- arguments ---------------------------------------------------------------------------------------------------
 
@@ -167,7 +198,7 @@ class EagerFunction:
         for place in self._tensors:
             shape = getattr(values[place], "shape", _frozen)
             parts.append(
-                _frozen(values[place]) if shape is _frozen else shape if type(shape) is tuple else _frozen(shape)
+                _frozen(values[place]) if shape is _frozen else shape if isinstance(shape, tuple) else _frozen(shape)
             )
         if constants:
             parts.append(_frozen(constants))
@@ -211,9 +242,12 @@ class EagerFunction:
             else:
                 plain[parameter] = value
         for key, value in constants.items():
+            if isinstance(value, Dynamic):
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise LanguageError(
-                    f"{key}={value!r} of {name} is no dimension", remedy="pass a positive integer by that name"
+                    f"{key}={value!r} of {name} is no dimension",
+                    remedy="pass a positive integer by that name, or T.dynamic(...) for one of the launch",
                 )
         return make(body, name, plain, tensors, constants)
 
@@ -237,7 +271,7 @@ class EagerFunction:
         assert made.made is not None
         key = (_frozen(made.made.values), repr(made.made.parameters))
         if key not in self._kernels:
-            kernel = self._compiler(made, self._target, **self._options)
+            kernel = self._compiler(made, self.target, **self.options)
             self._kernels[key] = kernel, tuple(self._places[name] for name, _ in made.made.tensors)
         return self._kernels[key]
 
@@ -275,4 +309,24 @@ def _frozen(value: Any) -> Any:
     return (type(value), value)
 
 
-__all__ = ["EagerFunction", "is_eager"]
+def par_compile(
+    compiled: Callable[..., Kernel],
+    configs: Iterable[Mapping[str, Any] | tuple[Any, ...]],
+    num_workers: int | None = None,
+    ignore_error: bool = False,
+) -> list[Kernel | None]:
+    """See :meth:`EagerFunction.par_compile`."""
+
+    def one(config: Mapping[str, Any] | tuple[Any, ...]) -> Kernel | None:
+        try:
+            return compiled(**config) if isinstance(config, Mapping) else compiled(*config)
+        except Exception:
+            if not ignore_error:
+                raise
+            return None
+
+    with ThreadPoolExecutor(num_workers, "tilelang-compile") as threads:
+        return list(threads.map(one, configs))
+
+
+__all__ = ["EagerFunction", "is_eager", "par_compile"]

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tilelang_min import language
 from tilelang_min.driver.eager_source import HOOK, SHOWN, Body
 from tilelang_min.errors import LanguageError, LaunchError, ShapeError, TileLangError, did_you_mean
 from tilelang_min.language import Dynamic, PrimFunc, Tensor
@@ -26,7 +27,7 @@ from tilelang_min.program.dtypes import language_name
 class Bound:
     """A dimension of ``T.const``, and what says so: a keyword (``axis`` None), or a dimension of a tensor."""
 
-    size: int
+    size: int | Dynamic
     tensor: str | None = None
     axis: int | None = None
 
@@ -35,7 +36,11 @@ class Bound:
 
 
 def make(
-    body: Body, label: str, values: Mapping[str, Any], tensors: Mapping[str, Any], constants: Mapping[str, int]
+    body: Body,
+    label: str,
+    values: Mapping[str, Any],
+    tensors: Mapping[str, Any],
+    constants: Mapping[str, int | Dynamic],
 ) -> PrimFunc:
     """The kernel for these arguments.
 
@@ -54,7 +59,7 @@ class _Run:
         label: str,
         values: Mapping[str, Any],
         tensors: Mapping[str, Any],
-        constants: Mapping[str, int],
+        constants: Mapping[str, int | Dynamic],
     ) -> None:
         self.body = body
         self.label = label
@@ -124,6 +129,12 @@ class _Run:
                     raise self.located(error, line) from None
                 except NotKnownYet:
                     waiting = True
+                except AttributeError as error:
+                    unknown = self.not_in_language(error, line)
+                    if self.full:
+                        raise unknown or error from None
+                    if self.failure is None and not waiting:
+                        self.failure = unknown or error
                 except Exception as error:  # the author's own, or of a name that a line which waits has not bound
                     if self.full:
                         raise
@@ -143,6 +154,16 @@ class _Run:
             return error
         return self.body.error(line, error.message, error.remedy or "", type(error))
 
+    def not_in_language(self, error: AttributeError, line: ast.AST) -> TileLangError | None:
+        """What ``T`` says about a name that it does not have, at the line; None for attributes of other things."""
+        try:
+            getattr(language, error.name or "")
+        except AttributeError as said:
+            if str(said) == str(error):
+                message, _, remedy = str(error).partition("; ")
+                return self.body.error(line, message, remedy)
+        return None
+
     def signature(self, sight: Mapping[str, Any]) -> dict[str, Tensor]:
         """Annotations of tensors in the function's first line; text (``from __future__ import annotations``) is evaluated."""
         found = {}
@@ -161,7 +182,7 @@ class _Run:
         bound = self.known.get(name)
         if bound is None:
             return Unknown(name)
-        return bound.size if self.full else Named(name, bound.size)
+        return bound.size if self.full or isinstance(bound.size, Dynamic) else Named(name, bound.size)
 
     # -- annotations -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,14 @@ from typing import Any
 
 from tilelang_min.errors import LanguageError, TileLangError
 from tilelang_min.language import Tensor
-from tilelang_min.language.jitted import bare_annotations, first_lines, is_launch, own_nodes, parameter_names
+from tilelang_min.language.jitted import (
+    bare_annotations,
+    first_lines,
+    is_launch,
+    names_tensor,
+    own_nodes,
+    parameter_names,
+)
 from tilelang_min.language.kernel_source import KernelSource, read_source
 
 HOOK = "__tilelang_annotation__"
@@ -30,7 +37,7 @@ class Body:
         self.source: KernelSource = read_source(function)
         node = self.source.function
         self.names = parameter_names(node)
-        self.lines = first_lines(node)
+        self.lines = first_lines(node, self.means)
         if len(self.lines) == len(node.body):
             inside = next((item for item in own_nodes(node.body) if is_launch(item)), None)
             if inside is not None:
@@ -58,6 +65,12 @@ class Body:
     ) -> TileLangError:
         """An error that points at ``node``."""
         return kind(message, location=self.source.location(node), remedy=remedy)
+
+    def means(self, node: ast.expr) -> Any:
+        """What a name means around the function, None for anything else."""
+        if isinstance(node, ast.Name):
+            return self.names_in_sight().get(node.id)
+        return getattr(self.means(node.value), node.attr, None) if isinstance(node, ast.Attribute) else None
 
     def argument(self, name: str) -> ast.arg:
         """Where a parameter stands."""
@@ -88,7 +101,7 @@ class Body:
                     "the function returns inside of its `with T.Kernel(...)`",
                     "move this line behind the block, as the last of the function",
                 )
-            if not is_launch(item) and not isinstance(item, (ast.Return, ast.Pass)):
+            if not is_launch(item, self.means) and not isinstance(item, (ast.Return, ast.Pass)):
                 raise self.error(
                     item,
                     "a statement behind `with T.Kernel(...)` is not part of the kernel",
@@ -98,7 +111,7 @@ class Body:
     @cached_property
     def tensors(self) -> tuple[str, ...]:
         """Parameters that the source annotates as tensors, here or in the first line."""
-        written = {name for name in self.annotated.values() if name in self.names}
+        written = {name for node, name in self.annotated.items() if names_tensor(node.annotation)} & set(self.names)
         for name, annotation in inspect.get_annotations(self.function).items():
             if isinstance(annotation, Tensor) or (isinstance(annotation, str) and "Tensor" in annotation):
                 written.add(name)

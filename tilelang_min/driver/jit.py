@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from tilelang_min.driver.caching import cached
-from tilelang_min.driver.eager import EagerFunction, is_eager
+from tilelang_min.driver.eager import EagerFunction, is_eager, par_compile
 from tilelang_min.driver.foreign_options import FOREIGN, check_foreign
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import kernel_key
@@ -182,6 +182,8 @@ def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dic
     def get_kernel_source(*args: Any, **kwargs: Any) -> str:
         return compiled(*args, **kwargs).get_kernel_source()
 
+    compiled.get_tir = prim_func  # type: ignore[attr-defined]
+    compiled.par_compile = functools.partial(par_compile, compiled)  # type: ignore[attr-defined]
     compiled.mode = "lazy"  # type: ignore[attr-defined]
     compiled.compile = compiled  # type: ignore[attr-defined]
     compiled.get_kernel_source = get_kernel_source  # type: ignore[attr-defined]

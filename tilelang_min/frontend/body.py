@@ -352,8 +352,26 @@ class BodyParser(StatementParser):
         ):
             for name, value in zip(target.elts, node.value.elts, strict=True):
                 self.assignment(ast.copy_location(ast.Assign(targets=[name], value=value), node), out)
+        elif isinstance(target, ast.Tuple) and all(isinstance(name, ast.Name) for name in target.elts):
+            self.unpack(node, target, out)
         else:
             raise self.error(node, "this kind of assignment is not part of the tile language")
+
+    def unpack(self, node: ast.Assign | ast.AnnAssign, target: ast.Tuple, out: list[Statement]) -> None:
+        """``M, N = A.shape``: names for the parts of something that is known now."""
+        assert node.value is not None
+        values = self.evaluator.raw(node.value)
+        if not isinstance(values, (tuple, list)):
+            raise self.error(
+                node.value, "this has no parts that names could be given to", "write a tuple, or the shape of a tile"
+            )
+        if len(values) != len(target.elts):
+            raise self.error(
+                node, f"{counted(len(target.elts), 'name')} for {counted(len(values), 'part')}", "name each part once"
+            )
+        for name, value in zip(target.elts, values, strict=True):
+            part = ast.copy_location(ast.Constant(value), node.value)
+            self.assignment(ast.copy_location(ast.Assign(targets=[name], value=part), node), out)
 
     def augmented(self, node: ast.AugAssign, out: list[Statement]) -> None:
         """``tile[i, j] += value``, ``variable += value``."""

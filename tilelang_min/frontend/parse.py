@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+from typing import Any
 
 from tvm import tirx
 
-from tilelang_min.errors import ShapeError
+from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.body import BodyParser, counted
 from tilelang_min.frontend.evaluate import NOT_HELD_REMEDY, Evaluator
 from tilelang_min.frontend.local_tiles import check_local_tiles
@@ -40,6 +41,7 @@ class KernelParser(BodyParser):
         self.kernel = kernel
         self.grid: tuple[Expr, Expr, Expr] = (1, 1, 1)
         self.threads = 128
+        self.launching = False
         self.block_variables = tuple(tirx.Var(name, "int32") for name in ("bx", "by", "bz"))
 
     # -- the function ----------------------------------------------------------------------------------------------
@@ -87,17 +89,20 @@ class KernelParser(BodyParser):
         if statements and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
             statements = statements[1:]
         if made is not None:  # what stands in front has run, what follows names the outputs
-            statements = [item for item in statements if is_launch(item)]
+            statements = [item for item in statements if is_launch(item, self.meaning)]
         body: tuple[Statement, ...] | None = None
         for statement in statements:
-            if isinstance(statement, ast.With):
+            if isinstance(statement, ast.With) or is_launch(statement, self.meaning):
                 if body is not None:
                     raise self.error(
                         statement,
                         "a kernel has one `with T.Kernel(...)` block",
                         "write a second @T.prim_func" if made is None else "write a second function",
                     )
-                body = self.launch(statement)
+                found: list[Statement] = []
+                self.launching = True
+                self.statement(statement, found)
+                body = tuple(found)
             elif body is None and isinstance(statement, ast.Assign):
                 out: list[Statement] = []
                 self.assignment(statement, out)
@@ -142,6 +147,20 @@ class KernelParser(BodyParser):
             sources=self.sources,
             sizes=tuple(self.evaluator.sizes.values()),
         )
+
+    def meaning(self, node: ast.expr) -> Any:
+        """What a name around the kernel means, None where there is none of it."""
+        try:
+            return self.evaluator.raw(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        except LanguageError:
+            return None
+
+    def _statement(self, node: ast.stmt, out: list[Statement]) -> None:
+        if self.launching and isinstance(node, ast.With):
+            self.launching = False
+            out.extend(self.launch(node))
+            return
+        super()._statement(node, out)
 
     def parameter(self, argument: ast.arg) -> Buffer:
         """One tensor parameter from its annotation (a value, or text under ``from __future__ import annotations``)."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tilelang_min.language.prim_func import Macro
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def is_launch(statement: ast.AST) -> bool:
-    """Whether a statement is ``with T.Kernel(...)``, however the language is called there."""
+def is_launch(statement: ast.AST, means: Callable[[ast.expr], Any] | None = None) -> bool:
+    """Whether a statement is ``with T.Kernel(...)``, however the language is called there, or calls a macro that has it.
+
+    ``means`` gives the value of a name, of which macros are known.
+    """
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and means is not None:
+        function = means(statement.value.func)
+        return isinstance(function, Macro) and function.launches
     if not isinstance(statement, ast.With):
         return False
     calls = [item.context_expr for item in statement.items]
@@ -28,10 +37,10 @@ def own_nodes(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
             yield from own_nodes(list(ast.iter_child_nodes(statement)))
 
 
-def first_lines(function: ast.FunctionDef) -> list[ast.stmt]:
-    """What stands in front of the first ``with T.Kernel(...)``; all of it where there is none."""
-    launch = next((number for number, item in enumerate(function.body) if is_launch(item)), len(function.body))
-    return function.body[:launch]
+def first_lines(function: ast.FunctionDef, means: Callable[[ast.expr], Any] | None = None) -> list[ast.stmt]:
+    """What stands in front of the first ``with T.Kernel(...)`` (see :func:`is_launch`); all of it where there is none."""
+    launch = (number for number, item in enumerate(function.body) if is_launch(item, means))
+    return function.body[: next(launch, len(function.body))]
 
 
 def parameter_names(function: ast.FunctionDef) -> list[str]:
@@ -47,6 +56,15 @@ def bare_annotations(statements: Sequence[ast.stmt]) -> dict[ast.AnnAssign, str]
         for node in own_nodes(statements)
         if isinstance(node, ast.AnnAssign) and node.value is None and isinstance(node.target, ast.Name)
     }
+
+
+def names_tensor(annotation: ast.expr) -> bool:
+    """Whether an annotation is written as that of a tensor: called or indexed, in quotes, or T.Tensor itself."""
+    if isinstance(annotation, (ast.Call, ast.Subscript)):
+        return True
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str)
+    return _last_name(annotation) in ("Tensor", "Buffer")
 
 
 def place_of(function: ast.FunctionDef, name: str) -> ast.AST:
@@ -65,4 +83,4 @@ def place_of(function: ast.FunctionDef, name: str) -> ast.AST:
     return function
 
 
-__all__ = ["bare_annotations", "first_lines", "is_launch", "own_nodes", "parameter_names", "place_of"]
+__all__ = ["bare_annotations", "first_lines", "is_launch", "names_tensor", "own_nodes", "parameter_names", "place_of"]

@@ -71,6 +71,11 @@ class Macro:
         """The Python function's name."""
         return self.function.__name__
 
+    @property
+    def launches(self) -> bool:
+        """Whether ``with T.Kernel(...)`` stands in it: its call is then all of a kernel."""
+        return "Kernel" in self.function.__code__.co_names
+
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Macros only mean something in the source of a ``@T.prim_func``."""
         raise LanguageError(

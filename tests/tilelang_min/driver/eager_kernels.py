@@ -93,6 +93,45 @@ def rows_of_any_number(A, B, block: int = 16):
     return C
 
 
+@T.macro
+def scaled_rows(X, Y, factor, block):
+    """A whole kernel, for functions that differ in their annotations alone."""
+    M, N = X.shape
+    with T.Kernel(M, T.ceildiv(N, block), threads=32) as (row, bx):
+        for j in T.Parallel(block):
+            Y[row, bx * block + j] = X[row, bx * block + j] * factor
+
+
+@tilelang.jit(target="cpu")
+def by_macro(X, M, N, factor: T.float32 = 2):
+    """Dimensions that are arguments."""
+    M: T.int32
+    X: T.Tensor[[M, N], T.float32]
+    Y = T.empty((M, N), X.dtype)
+    scaled_rows(X, Y, factor, block=16)
+    return Y
+
+
+@tilelang.jit(target="cpu")
+def by_macro_at_launch(X):
+    """Dimensions of the launch."""
+    M, N = T.dynamic("M, N")
+    X: T.Tensor[[M, N], T.float32]
+    Y = T.empty((M, N), X.dtype)
+    scaled_rows(X, Y, 3, block=16)
+    return Y
+
+
+@tilelang.jit(target="cpu")
+def numbers(M, start=0):
+    """No tensor at all goes in."""
+    A = T.empty((M,), T.int32)
+    with T.Kernel(T.ceildiv(M, 32), threads=32) as bx:
+        for i in T.Parallel(32):
+            A[bx * 32 + i] = bx * 32 + i + start
+    return A
+
+
 @tilelang.jit(target="cpu")
 def annotated_above(A: T.Tensor((ROWS, 32), "float32"), factor: Any = 3):
     """A tensor annotated where the parameters stand, as text here."""

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eager_kernels import annotated_above, matmul, rows_of_any_number, scale, statistics
+from eager_kernels import (
+    annotated_above,
+    by_macro,
+    by_macro_at_launch,
+    matmul,
+    numbers,
+    rows_of_any_number,
+    scale,
+    scaled_rows,
+    statistics,
+)
 from quickstart_kernels import module
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tilelang_min.errors import LaunchError
+from tilelang_min.errors import LaunchError, ShapeError
 from tilelang_min.language import PrimFunc
 from tileprof.errors import UsageError
 
@@ -95,11 +105,93 @@ def test_runtime_dimensions_beside_constant_ones() -> None:
     assert rows_of_any_number(np.zeros((3, 8), np.float32), np.ones((1, 8), np.float32)).sum() == 24
 
 
+def test_a_dimension_of_const_for_every_size() -> None:
+    """A kernel that its author wrote for fixed shapes, compiled for any number of rows; calls use it where it was asked for."""
+    kernel = matmul.compile(M=T.dynamic("rows"), N=40, K=72)
+    assert kernel.sizes == ("rows",)
+    for m in (1, 33, 64):
+        a, b, expected = operands(m, 40, 72)
+        np.testing.assert_allclose(kernel(a, b), expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(matmul(a, b, M=T.dynamic("rows")), expected, rtol=1e-3, atol=1e-3)
+    assert matmul.compile(a, b, M=T.dynamic("rows")) is kernel
+
+
 @pytest.mark.parametrize("target", GPUS)
 def test_runtime_dimensions_simulated(target: str) -> None:
     kernel = rows_of_any_number.for_target(target).compile(N=24)
     a, b = np.arange(17 * 24, dtype=np.float32).reshape(17, 24), np.ones((1, 24), np.float32)
     np.testing.assert_array_equal(simulated(kernel, a, b)["C"], a + 1)
+
+
+def test_kernels_that_are_a_macro() -> None:
+    x = np.arange(40, dtype=np.float32).reshape(2, 20)
+    np.testing.assert_array_equal(by_macro(x, 2, 20), 2 * x)
+    np.testing.assert_array_equal(by_macro(x, 2, 20, factor=0.5), x / 2)
+    with pytest.raises(ShapeError, match="dimension 1 of 'X' is 21 here, and 20 in the tensor that it is given"):
+        by_macro(x, 2, 21)
+    for rows in (x, x[:1], np.ones((3, 5), np.float32)):
+        np.testing.assert_array_equal(by_macro_at_launch(rows), 3 * rows)
+    assert by_macro_at_launch.compile().sizes == ("M", "N")
+    made = simulated(by_macro_at_launch.for_target("cuda:sm_80").compile(), x)
+    np.testing.assert_array_equal(made["Y"], 3 * x)
+
+
+def test_a_factory_whose_kernel_is_a_macro() -> None:
+    @tilelang.jit(target="cpu")
+    def factory(rows):
+        @T.prim_func
+        def main(X: T.Tensor((rows, 20), "float32"), Y: T.Tensor((rows, 20), "float32")):
+            scaled_rows(X, Y, 2.0, 16)
+
+        return main
+
+    assert factory.mode == "lazy"
+    x = np.arange(40, dtype=np.float32).reshape(2, 20)
+    factory(2)(x, y := np.zeros_like(x))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_a_kernel_without_inputs() -> None:
+    np.testing.assert_array_equal(numbers(50), np.arange(50))
+    np.testing.assert_array_equal(numbers(50, start=7), np.arange(50) + 7)
+    np.testing.assert_array_equal(numbers.compile(M=9)(), np.arange(9))
+
+
+def test_a_function_in_a_function_sees_its_surroundings() -> None:
+    """Two of one source are two kernels where what they see differs."""
+
+    def made(factor: float) -> Any:
+        @tilelang.jit(target="cpu")
+        def times(A):
+            N = T.const("N")
+            A: T.Tensor((N,), "float32")
+            B = T.empty((N,), "float32")
+            with T.Kernel(1, threads=32):
+                for i in T.Parallel(8):
+                    B[i] = A[i] * factor
+            return B
+
+        return times
+
+    x = np.arange(8, dtype=np.float32)
+    for factor in (2.0, 3.0, 2.0):
+        np.testing.assert_array_equal(made(factor)(x), factor * x)
+
+
+def test_several_kernels_at_once() -> None:
+    x = np.arange(8, dtype=np.float32)
+    kernels = scale.par_compile([{"X": x, "Y": x, "factor": 5.0}, (x, x, 6.0)], num_workers=2)
+    assert [kernel is scale.compile(x, x, value) for kernel, value in zip(kernels, (5.0, 6.0), strict=True)] == [
+        True
+    ] * 2
+    with pytest.raises(ShapeError):
+        scale.par_compile([(x, x[:4])])
+    assert scale.par_compile([(x, x[:4])], ignore_error=True) == [None]
+    function = module("elementwise").scale_add_relu.for_target("cpu")
+    assert [kernel.parameters[0].shape for kernel in function.par_compile([(64, 64), {"M": 32, "N": 64}])] == [
+        (64, 64),
+        (32, 64),
+    ]
 
 
 def test_annotations_where_the_parameters_stand() -> None:

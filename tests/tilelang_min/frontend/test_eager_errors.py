@@ -116,6 +116,18 @@ CASES: dict[str, tuple[dict[str, str], str, str, str]] = {
         "f has no parameter 'NN', and no dimension of T.const of that name",
         "Known: A, B, N",
     ),
+    "a name that the language does not have": (
+        {"lines": DEFAULT["lines"] + "\n«limit = T.floow(3.5)"},
+        "f(x, x)",
+        "the tile language has no T.floow",
+        "did you mean T.floor?",
+    ),
+    "an annotation that the language does not have": (
+        {"lines": 'N = T.const("N")\n«A: T.StridedTensor((N,), (1,), "float32")\nB: T.Tensor((N,), "float32")'},
+        "f(x, x)",
+        "the tile language has no T.StridedTensor",
+        "",
+    ),
     "a name that is none": (
         {"lines": '«N = T.const("1N")\nA: T.Tensor((N,), "float32")\nB: T.Tensor((N,), "float32")'},
         "f(x, x)",

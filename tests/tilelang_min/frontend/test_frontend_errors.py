@@ -125,6 +125,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
     ),
     "chained assignment": ("«y = z = 3", "an assignment has one target and a value", ""),
     "annotation alone": ("«y: int", "an assignment has one target and a value", ""),
+    "names for too few parts": ("«y, z, w = S.shape", "3 names for 2 parts", "name each part once"),
+    "names for what has no parts": ("y, z = «bm", "this has no parts that names could be given to", "write a tuple"),
     "starred target": ("«y, *z = 1, 2, 3", "this kind of assignment is not part of the tile language", ""),
     "attribute target": ("«S.y = 3", "this kind of assignment is not part of the tile language", ""),
     "updated name": (
