@@ -3,7 +3,8 @@
     python benchmarks/tuning.py [SIZE...] [--target cpu|cuda] [--json FILE]
 
 For each size ``tilelang.autotune`` searches all configurations, caches empty.  Then all are measured to the end, in turns (no
-pruning, no early stop), which says what the best would have been and what the factory's default takes.
+pruning, no early stop), which says what the best would have been.  At last chosen, best and the factory's default run in turns, one
+launch each, the order reversed from round to round: the ratios are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +39,10 @@ DEFAULT = {
     "cuda": {"block_M": 128, "block_N": 256, "block_K": 64, "num_stages": 3, "threads": 256},
 }
 DTYPE = {"cpu": "float32", "cuda": "float16"}
-REP, ROUNDS = 20, 60
+REP, ROUNDS, TURNS = 20, 60, 300
 
 
-def search(size: int, target: str, **settings: Any) -> Any:
+def search(size: int, target: str, configs: Any = None, **settings: Any) -> Any:
     """The kernel that a search over all configurations gives."""
     import gemm
 
@@ -48,8 +51,38 @@ def search(size: int, target: str, **settings: Any) -> Any:
     factory = gemm.gemm.for_target(target)
     kind = target.partition(":")[0]
     fixed = {"num_stages": 1} if kind == "cpu" else {}
-    tuned = tilelang.autotune(configs=CONFIGS[kind], warmup=1, cache=False, **settings)(factory)
+    tuned = tilelang.autotune(configs=configs or CONFIGS[kind], warmup=1, cache=False, **settings)(factory)
     return tuned(size, size, size, dtype=DTYPE[kind], **fixed)
+
+
+def beside(kernels: dict[str, Any]) -> dict[str, float]:
+    """Medians of each kernel's time over that of the first, launched in turns."""
+    from tilelang_min.driver.fills import random_arguments
+
+    first = next(iter(kernels.values()))
+    arrays = random_arguments(first.parameters)
+    times: dict[str, list[float]] = {name: [] for name in kernels}
+    with ExitStack() as stack:
+        launches = {
+            name: stack.enter_context(kernel.get_profiler().launching(*arrays)) for name, kernel in kernels.items()
+        }
+        for number in range(TURNS):
+            for name in list(kernels) if number % 2 == 0 else list(kernels)[::-1]:
+                if first.target.kind == "cpu":
+                    times[name].append(_once(launches[name]))
+                else:
+                    times[name] += kernels[name].get_profiler().samples(*arrays, warmup=0, rep=1)
+    head = times[next(iter(kernels))]
+    return {
+        name: round(statistics.median(mine / theirs for mine, theirs in zip(each, head, strict=True)), 3)
+        for name, each in times.items()
+    }
+
+
+def _once(launch: Any) -> float:
+    start = time.perf_counter_ns()
+    launch()
+    return float(time.perf_counter_ns() - start)
 
 
 def main() -> int:
@@ -68,6 +101,15 @@ def main() -> int:
             seconds = time.perf_counter() - start
             # Compiled before: from the cache.
             every = search(size, chosen.target, rep=ROUNDS, prune=False, early_stop=False).tuned
+            kernels = {
+                name: search(size, chosen.target, configs=[config], rep=1)
+                for name, config in (
+                    ("best", every.config),
+                    ("chosen", found.config),
+                    ("default", DEFAULT[chosen.target.partition(":")[0]]),
+                )
+            }
+            ratios = beside(kernels)
         times = {json.dumps(each.config): each.quick_ms for each in every.results if each.quick_ms is not None}
         best = min(times.values())
         samples = sum(each.samples for each in found.results)
@@ -80,8 +122,8 @@ def main() -> int:
             "outcomes": dict(Counter(each.outcome for each in found.results)),
             "chosen": found.config,
             "exhaustive best": every.config,
-            "chosen over best": round(times[json.dumps(found.config)] / best, 3),
-            "default over best": round(times[json.dumps(DEFAULT[chosen.target.partition(":")[0]])] / best, 3),
+            "chosen over best": ratios["chosen"],
+            "default over best": ratios["default"],
             "slowest over best": round(max(times.values()) / best, 3),
             "GFLOP/s of the best": round(2 * size**3 / best / 1e6, 1),
             "times_ms": times,

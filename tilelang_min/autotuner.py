@@ -14,6 +14,16 @@ from tilelang_min.tune.given import TensorSupplyType, set_autotune_inputs
 
 __all__ = ["AutoTuner", "AutotuneResult", "TensorSupplyType", "autotune", "set_autotune_inputs"]
 
+_ORGANISED = (
+    "backend",
+    "use_pipeline",
+    "enable_grouped_compile",
+    "group_compile_size",
+    "benchmark_devices",
+    "benchmark_multi_gpu",
+)
+"""TileLang's parameters that say how it compiles and times, which is decided otherwise here."""
+
 
 @dataclass(frozen=True)
 class AutotuneResult:
@@ -50,20 +60,33 @@ class AutoTuner:
         return self
 
     def set_profile_args(self, **options: Any) -> Self:
-        """Parameters of :func:`tilelang_min.autotune`."""
-        self.profiling = options
+        """Parameters of :func:`tilelang_min.autotune`.  TileLang's ``backend`` changes nothing: how to time is decided here."""
+        self.profiling = {name: value for name, value in options.items() if name not in _ORGANISED}
         return self
 
-    def run(self, warmup: int = 25, rep: int = 100, timeout: float = 100.0, **options: Any) -> AutotuneResult:
-        """Searches, or takes what was found before."""
-        settings = {**self.profiling, "warmup": warmup, "rep": rep, "timeout": timeout, **options}
-        options = {name: value for name, value in self.compiling.items() if name != "target"}
-        jitted = jit(self.compiling.get("target"), **options)(self.fn)
+    def run(
+        self, warmup: int | None = None, rep: int | None = None, timeout: float | None = None, **options: Any
+    ) -> Any:
+        """Searches, or takes what was found before: an :class:`AutotuneResult`.
+
+        ``options`` are further parameters of :func:`tilelang_min.autotune`; those by which TileLang organises compiling and timing
+        (``use_pipeline``, ``benchmark_multi_gpu``, ...) change nothing.
+        """
+        numbers = {"warmup": warmup, "rep": rep, "timeout": timeout}
+        settings = {
+            **self.profiling,
+            **{name: value for name, value in numbers.items() if value is not None},
+            **{name: value for name, value in options.items() if name not in _ORGANISED},
+        }
+        wrapped = {name: value for name, value in self.compiling.items() if name != "target"}
+        jitted = jit(self.compiling.get("target"), **wrapped)(self.fn)
         tuned: Any = autotune(configs=self.configs, **settings)(jitted)
-        kernel: Kernel = tuned()
+        kernel: Kernel = tuned.compile()
         config = kernel.config or {}
-        function = tuned.prim_func(**config) if not _lacks(self.fn, config) else None
+        function = None if _lacks(self.fn, config) else tuned.prim_func(**config)
         return AutotuneResult(kernel.latency, kernel.config, kernel.ref_latency, kernel.source(), function, kernel)
+
+    __call__ = run
 
 
 def _lacks(function: Callable[..., Any], config: dict[str, Any]) -> bool:

@@ -59,14 +59,19 @@ def load_compiler(target: Target) -> None:
 
 
 def compile_all(
-    configs: list[dict[str, Any]], make: Make, device: str | None, settings: Settings, said: Callable[[str], None]
+    configs: list[dict[str, Any]],
+    make: Make,
+    device: str | None,
+    settings: Settings,
+    given: tuple[Any, ...] | None,
+    said: Callable[[str], None],
 ) -> tuple[list[Outcome], list[Candidate]]:
     """Compiles every configuration; what became of each, in the order given, and those that there is a kernel of."""
     results = [Outcome(number, config) for number, config in enumerate(configs)]
     candidates: list[Candidate] = []
 
     def job(config: dict[str, Any]) -> Callable[[Send], None]:
-        return lambda send: _compile(config, make, device, settings, send)
+        return lambda send: _compile(config, make, device, settings, given, send)
 
     jobs = [job(config) for config in configs]
     for finished in run_all(jobs, timeout=settings.timeout, workers=settings.workers):
@@ -79,7 +84,14 @@ def compile_all(
     return results, _distinct(candidates)
 
 
-def _compile(config: dict[str, Any], make: Make, device: str | None, settings: Settings, send: Send) -> None:
+def _compile(
+    config: dict[str, Any],
+    make: Make,
+    device: str | None,
+    settings: Settings,
+    given: tuple[Any, ...] | None,
+    send: Send,
+) -> None:
     """In a process of its own: compiles a configuration, with fewer stages where that makes it fit, and predicts its time."""
     start = time.perf_counter()
     used = dict(config)
@@ -100,7 +112,14 @@ def _compile(config: dict[str, Any], make: Make, device: str | None, settings: S
             used[STAGES] = stages - 1
     archive = kernel.bundle.complete().archive(level=1)
     send("built", (used, archive, kernel.out_idx, time.perf_counter() - start))
-    prediction = kernel.predict(device)
+    sizes = {}
+    if kernel.sizes:
+        if given is None:
+            return
+        from tilelang_min.tune.inputs import by_place, sizes_of
+
+        sizes = sizes_of(kernel.parameters, by_place(kernel.parameters, kernel.out_idx, given))
+    prediction = kernel.predict(device, sizes)
     if prediction is not None:
         send("predicted", (prediction.time_ns, prediction.bound_ns, prediction.bound_by))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from tilelang_min.errors import TuningError
 from tilelang_min.program import Parameter
+from tilelang_min.program import sizes as runtime_sizes
 from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
 from tilelang_min.tune.given import TensorSupplyType
 
@@ -57,6 +58,8 @@ class Inputs:
         self, parameters: Sequence[Parameter], out_idx: Sequence[int], number: int
     ) -> tuple[list[dict[str, Any]], list[Any]]:
         supplied = self._supplied(parameters, out_idx)
+        known = sizes_of(parameters, supplied)
+        parameters = runtime_sizes.fixed(tuple(parameters), known) if known else parameters
         generator = np.random.default_rng(0)
         records, tensors = [], []
         for index, parameter in enumerate(parameters):
@@ -80,29 +83,47 @@ class Inputs:
         return records, tensors
 
     def _supplied(self, parameters: Sequence[Parameter], out_idx: Sequence[int]) -> dict[int, Any]:
-        """Tensors that the author gives, by number of the parameter: of all parameters, or of those read, or not returned."""
-        every = range(len(parameters))
-        passed = [index for index in every if index not in out_idx]
-        read = [index for index in every if parameters[index].access != "out"]
+        """Tensors that the author gives, by number of the parameter."""
         if self.given is not None:
-            tensors = list(self.given)
-        elif self.supply is not None:
-            tensors = _called(self.supply, [parameters[index] for index in passed])
-        else:
+            return by_place(parameters, out_idx, self.given)
+        if self.supply is None:
             return {}
-        for places in (list(every), passed, read):
-            if len(places) == len(tensors):
-                return dict(zip(places, tensors, strict=True))
-        raise TuningError(
-            f"{len(tensors)} tensors are supplied, and the kernel takes {', '.join(each.name for each in parameters)}",
-            remedy=f"supply {', '.join(parameters[index].name for index in passed)}",
-        )
+        wanted = [parameter for index, parameter in enumerate(parameters) if index not in out_idx]
+        return by_place(parameters, out_idx, _called(self.supply, wanted))
 
     def _as_tensor(self, array: Any, parameter: Parameter) -> Any:
         torch = sys.modules.get("torch")
         if torch is None:
             return array
         return torch_tensor(torch, array, parameter.dtype, self.on_gpu)
+
+
+def sizes_of(parameters: Sequence[Parameter], supplied: Mapping[int, Any]) -> dict[str, int]:
+    """The runtime dimensions that supplied tensors have.  TuningError for one that none has."""
+    given = [(parameters[index], tensor) for index, tensor in supplied.items()]
+    shapes = [tuple(map(int, tensor.shape)) for _, tensor in given]
+    known = runtime_sizes.bound([parameter for parameter, _ in given], shapes) if given else {}
+    for name in runtime_sizes.names_of(tuple(parameters)):
+        if name not in known:
+            raise TuningError(
+                f"nothing says how large the runtime dimension {name} of {', '.join(each.name for each in parameters)} is",
+                remedy="search within `with set_autotune_inputs(a, b, ...):`, or give supply_prog=",
+            )
+    return known
+
+
+def by_place(parameters: Sequence[Parameter], out_idx: Sequence[int], tensors: Sequence[Any]) -> dict[int, Any]:
+    """Tensors by number of the parameter: of all parameters, or of those read, or not returned.  TuningError for another number."""
+    every = range(len(parameters))
+    passed = [index for index in every if index not in out_idx]
+    read = [index for index in every if parameters[index].access != "out"]
+    for places in (list(every), passed, read):
+        if len(places) == len(tensors):
+            return dict(zip(places, tensors, strict=True))
+    raise TuningError(
+        f"{len(tensors)} tensors are supplied, and the kernel takes {', '.join(each.name for each in parameters)}",
+        remedy=f"supply {', '.join(parameters[index].name for index in passed)}",
+    )
 
 
 def _called(supply: Callable[..., Any], parameters: list[Parameter]) -> list[Any]:

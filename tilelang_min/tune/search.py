@@ -42,7 +42,7 @@ def search(
     start = time.perf_counter()
     with _step(seconds, "compile"):
         load_compiler(target)
-        results, candidates = compile_all(configs, make, device, settings, said)
+        results, candidates = compile_all(configs, make, device, settings, given, said)
     if not candidates:
         raise TuningError(_nothing(results, "compiles"), remedy=_remedy(results))
     notes: list[str] = []

@@ -291,13 +291,46 @@ def test_autotuner_in_steps() -> None:
         return scale(1024, block=block)
 
     tuner = AutoTuner.from_kernel(over, [{"block": 64}, {"block": 128}])
-    found = tuner.set_compile_args(out_idx=[-1], target="cpu").set_profile_args(ref_prog=lambda a: 2 * a).run(1, 3)
+    tuner.set_compile_args(out_idx=[-1], target="cpu", execution_backend="auto", pass_configs=None)
+    tuner.set_profile_args(ref_prog=lambda a: 2 * a, rep=3, backend="event")
+    found = tuner.run(warmup=1, use_pipeline=True)
+    assert found.kernel.tuned.best.samples == 3
     assert found.config in ({"block": 64}, {"block": 128})
     assert found.latency > 0
     assert found.ref_latency > 0
     a = np.arange(1024, dtype=np.float32)
     assert (found.kernel(a) == 2 * a).all()
     assert found.libcode == found.kernel.source()
+
+
+def rows(block: int = 16) -> Any:
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(A: T.Tensor((m, 64), "float32"), C: T.Tensor((m, 64), "float32")):
+        with T.Kernel(T.ceildiv(m, block), threads=32) as bx:
+            for i, j in T.Parallel(block, 64):
+                if bx * block + i < m:
+                    C[bx * block + i, j] = A[bx * block + i, j] + 1.0
+
+    return main
+
+
+def test_runtime_dimensions_come_from_the_authors_tensors() -> None:
+    factory = tilelang.autotune(configs={"block": [4, 16]}, cache=False, **QUICK)(tilelang.jit(target="cpu")(rows))
+    with pytest.raises(TuningError, match=r"(?s)how large the runtime dimension m of .* is.*set_autotune_inputs"):
+        factory()
+    a = np.ones((40, 64), np.float32)
+    with set_autotune_inputs(a):
+        kernel = factory()
+    assert kernel.tuned.measured
+    c = np.zeros((7, 64), np.float32)
+    kernel(a[:7].copy(), c)
+    assert (c == 2).all()
+    compiled = tilelang.jit(target="cuda:sm_80")(rows)
+    with set_autotune_inputs(a):
+        predicted = tilelang.autotune(configs=[{"block": 16}], cache=False, **QUICK)(compiled)()
+    assert predicted.latency > 0
 
 
 def product(M: int, N: int, K: int, block: int = 64, num_stages: int = 2) -> Any:
