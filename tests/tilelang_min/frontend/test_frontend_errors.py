@@ -223,6 +223,12 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "an element of a fragment belongs to one thread: threads would go different ways",
         "T.copy the fragment into a shared tile",
     ),
+    "two loop variables": ("for «k, j in T.serial(3):\n    pass", "this loop has one variable", ""),
+    "nest with too few variables": (
+        "«for i in T.Parallel(3, 4):\n    pass",
+        "T.Parallel has 2 extents, but the loop has 1 variable",
+        "for i, j in T.Parallel(m, n)",
+    ),
     "nest variable that is no name": (
         "for «i, x[0] in T.Parallel(3, 4):\n    pass",
         "loop variables are plain names",
