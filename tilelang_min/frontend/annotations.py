@@ -30,8 +30,12 @@ def annotate_layout(parser: StatementParser, node: ast.Call, function: Construct
         if tile.scope != "shared":
             raise parser.error(
                 key,
-                f"{tile.name} is a {tile.scope} tile: its layout follows from how it is used",
-                "pin shared tiles alone; of a matrix product choose the warps with policy=T.GemmWarpPolicy.FullRow",
+                f"{tile.name} is a tensor: its elements lie row by row"
+                if tile.scope == "global"
+                else f"{tile.name} is a {tile.scope} tile: its layout follows from how it is used",
+                "leave it out, here and in the kernel that reads the tensor"
+                if tile.scope == "global"
+                else "pin shared tiles alone; of a matrix product choose the warps with policy=T.GemmWarpPolicy.FullRow",
             )
         layout = _layout(parser, value, tile)
         known = parser.pinned.setdefault(tile.name, layout)

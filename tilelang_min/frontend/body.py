@@ -9,6 +9,7 @@ from tvm import tirx
 
 from tilelang_min.errors import TileLangError
 from tilelang_min.frontend.evaluate import REPORT, first_line
+from tilelang_min.frontend.local_tiles import FragmentElement
 from tilelang_min.frontend.macros import inline
 from tilelang_min.frontend.statements import StatementParser
 from tilelang_min.frontend.values import Access, Variable, as_expression, constant, convert, dtype_of, is_expression
@@ -91,12 +92,14 @@ class BodyParser(StatementParser):
 
     def held(self, node: ast.expr, value: Any, out: list[Statement]) -> Any:
         """``value`` as the same number in all threads: what it reads from memory is kept in a register first."""
-        scopes = {self.buffer_of(var).scope for var in self.reads(value)}
+        used = [self.buffer_of(var) for var in self.reads(value)]
+        scopes = {item.scope for item in used}
         if "fragment" in scopes:
-            raise self.error(
-                node,
+            raise FragmentElement(
                 "an element of a fragment belongs to one thread: threads would go different ways",
-                "use it inside T.Parallel, or T.copy the fragment into a shared tile",
+                location=self.source.location(node),
+                remedy="use it inside T.Parallel, or T.copy the fragment into a shared tile",
+                fragments=[item.location for item in used if item.scope == "fragment"],
             )
         if scopes <= {"local"}:
             return value

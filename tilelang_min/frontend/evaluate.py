@@ -11,6 +11,7 @@ from typing import Any
 from tvm import tirx
 
 from tilelang_min.errors import LanguageError, ShapeError, TileLangError
+from tilelang_min.frontend.helpers import computes, inline_value
 from tilelang_min.frontend.operators import BINARY, Operators
 from tilelang_min.frontend.values import (
     Access,
@@ -69,6 +70,7 @@ class Evaluator(Operators):
         self.source = source
         self.frames: list[dict[str, Any]] = [names]
         self.sizes: dict[str, Any] = {}
+        self.depth = 0  # functions inside functions
         self.tensors: dict[int, Buffer] = {}
 
     # -- names -----------------------------------------------------------------------------------------------------
@@ -304,7 +306,18 @@ class Evaluator(Operators):
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
+    def known_value(self, node: ast.expr) -> Any:
+        """Any value; an access to one element is read."""
+        value = self.raw(node)
+        return self.load(node, value) if isinstance(value, Access) and not value.has_slice else value
+
     def _eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
+            owner = self.raw(node.func.value)
+            if isinstance(owner, (Access, Buffer)) or is_expression(owner):
+                if len(node.args) != 1 or node.keywords:
+                    raise self.error(node, "astype takes one data type", "write x.astype('float32')")
+                return convert(self.as_value(node.func.value, owner), self.dtype(node.args[0]))
         function = self.raw(node.func)
         if isinstance(function, Construct):
             if function.kind != "math":
@@ -329,6 +342,10 @@ class Evaluator(Operators):
         if len(keywords) < len(node.keywords):
             raise self.error(node, "** is not part of the tile language", "name the arguments")
         arguments = [self.load(node, item) if isinstance(item, Access) else item for item in arguments]
+        source = computes(self, function, [*arguments, *keywords.values()])
+        if source is not None:
+            named = {k: self.load(node, v) if isinstance(v, Access) else v for k, v in keywords.items()}
+            return inline_value(self, node, function, source, arguments, named)
         if function in (builtins.max, builtins.min) and any(is_expression(item) for item in arguments):
             name = "max" if function is builtins.max else "min"
             raise self.error(node, f"Python's {name} cannot compare expressions", f"use T.{name}")

@@ -11,11 +11,25 @@ Everything else is an error here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilelang_min.errors import LanguageError
 from tilelang_min.ir.nodes import Buffer
 from tilelang_min.program import SourceLocation
+
+
+class FragmentElement(LanguageError):
+    """Elements of fragments stand where all threads must have the same value.  ``fragments`` are the places that made them.
+
+    A fragment that nothing else than such statements uses is a local tile by another name.
+    """
+
+    def __init__(
+        self, message: str, *, location: SourceLocation, remedy: str, fragments: Iterable[SourceLocation]
+    ) -> None:
+        super().__init__(message, location=location, remedy=remedy)
+        self.fragments = frozenset(fragments)
 
 
 @dataclass(frozen=True)

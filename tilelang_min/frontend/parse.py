@@ -11,7 +11,7 @@ from tvm import tirx
 from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.body import BodyParser, counted
 from tilelang_min.frontend.evaluate import NOT_HELD_REMEDY, Evaluator
-from tilelang_min.frontend.local_tiles import check_local_tiles
+from tilelang_min.frontend.local_tiles import FragmentElement, check_local_tiles
 from tilelang_min.frontend.surroundings import surroundings, whole_file
 from tilelang_min.frontend.values import constant, is_expression, plain_number
 from tilelang_min.ir.expressions import bind_blocks, simplify
@@ -22,6 +22,7 @@ from tilelang_min.language.jitted import is_launch, place_of
 from tilelang_min.language.kernel_source import read_source
 from tilelang_min.language.sizes import Computed
 from tilelang_min.language.types import NOT_HELD, normal_dtype
+from tilelang_min.program import SourceLocation
 
 
 def parse(kernel: PrimFunc) -> TileProgram:
@@ -29,7 +30,21 @@ def parse(kernel: PrimFunc) -> TileProgram:
 
     Raises LanguageError (or ShapeError) pointing at the author's line for everything that is not part of the language.
     """
-    return KernelParser(kernel).program()
+    local: frozenset[SourceLocation] = frozenset()
+    first: FragmentElement | None = None
+    while True:
+        parser = KernelParser(kernel)
+        parser.as_local = local
+        try:
+            return parser.program()
+        except FragmentElement as error:
+            first = first or error
+            if error.fragments <= local:
+                raise first from None
+            local |= error.fragments
+        except LanguageError as error:
+            # as local tiles they do not fit what else is done with them
+            raise (first or error) from None
 
 
 class KernelParser(BodyParser):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,16 +17,16 @@ from tilelang_min.errors import LanguageError, ShapeError
 from tilelang_min.frontend.annotations import annotate_layout
 from tilelang_min.frontend.atomics import atomic
 from tilelang_min.frontend.evaluate import Evaluator
-from tilelang_min.frontend.local_tiles import LocalUse
+from tilelang_min.frontend.local_tiles import FragmentElement, LocalUse
 from tilelang_min.frontend.reductions import reduction
 from tilelang_min.frontend.regions import copy_regions, tile_region
-from tilelang_min.frontend.values import convert, is_expression, plain_number
+from tilelang_min.frontend.values import Access, convert, is_expression, plain_number
 from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Barrier, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.ir.shared_layout import SharedLayout
 from tilelang_min.language import Construct, GemmWarpPolicy
 from tilelang_min.language.kernel_source import KernelSource
-from tilelang_min.program import TileOperation
+from tilelang_min.program import SourceLocation, TileOperation
 from tilelang_min.program.dtypes import DATA_TYPES
 
 ACCUMULATORS: dict[str, tuple[str, ...]] = {
@@ -50,11 +51,9 @@ _SCOPES = {
     "local.fragment": "fragment",
     "fragment": "fragment",
     "local": "local",
+    "local.var": "local",
 }
 """Scopes of T.alloc_buffer, by TileLang's names and ours."""
-
-_SCOPES_OF = {"shared": ("shared", "shared.dyn"), "fragment": ("local.fragment",), "local": ("local", "local.var")}
-"""What T.alloc_shared and its relatives may be given as scope: what they are anyway."""
 
 _ALIASES = {"src": "source", "dst": "target"}
 """Other names of arguments, TileLang's."""
@@ -67,6 +66,9 @@ _HINTS = {
     "reduce": ("annotations",),
 }
 """Arguments of statements that tell TileLang's compiler how, and change nothing of what is computed."""
+
+_MOST_LOCAL = 64
+"""Elements of a fragment that each thread may hold for itself."""
 
 _OPERANDS = ("shared", "fragment")
 """Where operands of T.gemm may lie."""
@@ -90,6 +92,7 @@ class StatementParser:
         self.local_uses: list[LocalUse] = []
         self.analyzer = Analyzer()  # knows the ranges of block and loop indices
         self.conditions: list[Any] = []
+        self.as_local: frozenset[SourceLocation] = frozenset()  # fragments that are kept as local tiles
         self._names: set[str] = {"bx", "by", "bz"}
 
     def error(
@@ -158,15 +161,7 @@ class StatementParser:
         if set(arguments) - set(names) or "shape" not in arguments or len(call.args) > len(names):
             raise self.error(call, f"T.{function.name} takes a shape and a data type", f"write {function.signature}")
         scope = function.name.removeprefix("alloc_")
-        if scope != "buffer" and "scope" in arguments:
-            word = self.evaluator.raw(arguments["scope"])
-            if word not in _SCOPES_OF[scope]:
-                raise self.error(
-                    arguments["scope"],
-                    f"T.{function.name} makes tiles of scope {_SCOPES_OF[scope][0]!r}, not {word!r}",
-                    f"leave the scope out, or write T.alloc_buffer(shape, dtype, scope={word!r})",
-                )
-        if scope == "buffer":
+        if scope == "buffer" or "scope" in arguments:
             given_scope = self.evaluator.raw(arguments["scope"]) if "scope" in arguments else "shared"
             if given_scope not in _SCOPES:
                 raise self.error(
@@ -179,7 +174,9 @@ class StatementParser:
         items = node.elts if isinstance(node, (ast.Tuple, ast.List)) else None
         if items is None:
             value = self.evaluator.raw(node)
-            given = value if isinstance(value, tuple) else (self.evaluator.integer(node, "an extent of a tile", 1),)
+            given = (
+                value if isinstance(value, (tuple, list)) else (self.evaluator.integer(node, "an extent of a tile", 1),)
+            )
             shape = tuple(plain_number(extent) for extent in given)
         else:
             shape = tuple(self.evaluator.integer(item, "an extent of a tile", 1) for item in items)
@@ -187,6 +184,8 @@ class StatementParser:
             raise self.error(node, f"{self.source.segment(node)} is not a shape of positive integers", kind=ShapeError)
         dtype = self.evaluator.dtype(arguments["dtype"]) if "dtype" in arguments else "float32"
         extents = tuple(int(extent) for extent in shape if extent is not None)
+        if scope == "fragment" and self.source.location(call) in self.as_local and math.prod(extents) <= _MOST_LOCAL:
+            scope = "local"
         return self.buffer(call, self.unique(name), extents, dtype, scope)
 
     # -- statements ------------------------------------------------------------------------------------------------
@@ -278,6 +277,9 @@ class StatementParser:
         clear = function.name == "clear"
         given = self.arguments(node, function, ("buffer",) if clear else ("buffer", "value"), 1 if clear else 2)
         value = self.evaluator.raw(given["buffer"])
+        if isinstance(value, Access) and not value.has_slice:
+            number = 0 if clear else self.evaluator.value(given["value"])
+            return self.assign(node, value.buffer, self.evaluator.element(given["buffer"], value), number)
         rank = len(value.shape) if isinstance(value, Buffer) else len(getattr(value, "indices", ()))
         region = tile_region(self.evaluator, given["buffer"], f"the tile of T.{function.name}", rank)
         filled: Expr = 0 if clear else self.evaluator.value(given["value"])
@@ -411,11 +413,13 @@ class StatementParser:
         if self.parallel_operation is not None:
             return Assign(self.parallel_operation, buffer, indices, converted)
         used = [self.buffer_of(var) for item in (converted, *indices) for var in self.reads(item)]
-        if buffer.scope == "fragment" or any(item.scope == "fragment" for item in used):
-            raise self.error(
-                node,
+        fragments = [item.location for item in (buffer, *used) if item.scope == "fragment"]
+        if fragments:
+            raise FragmentElement(
                 "an element of a fragment belongs to one thread and is used inside T.Parallel",
-                "write a T.Parallel nest",
+                location=self.source.location(node),
+                remedy="write a T.Parallel nest",
+                fragments=fragments,
             )
         reads = self.named(converted, *indices)
         operation = self.operation(node, "store", self.source.segment(node), reads, (buffer.name,))

@@ -56,6 +56,7 @@ bitwise_xor = CONSTRUCTS["bitwise_xor"]
 bitwise_not = CONSTRUCTS["bitwise_not"]
 Kernel = CONSTRUCTS["Kernel"]
 Parallel = CONSTRUCTS["Parallel"]
+parallel = CONSTRUCTS["parallel"]
 Pipelined = CONSTRUCTS["Pipelined"]
 abs = CONSTRUCTS["abs"]
 alloc_buffer = CONSTRUCTS["alloc_buffer"]
@@ -181,6 +182,7 @@ __all__ = [
     "max",
     "min",
     "no_set_max_nreg",
+    "parallel",
     "pow",
     "prim_func",
     "reduce_absmax",

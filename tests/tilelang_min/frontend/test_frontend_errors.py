@@ -167,7 +167,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "write a T.Parallel nest",
     ),
     "fragment as an index outside of a nest": (
-        "K = T.alloc_fragment((4,), 'int32')\n«S[K[0], 0] = 1.0",
+        "K = T.alloc_fragment((4,), 'int32')\nT.copy(I[0:4], K)\n«S[K[0], 0] = 1.0",
         "an element of a fragment belongs to one thread",
         "write a T.Parallel nest",
     ),
@@ -272,9 +272,9 @@ BODIES: dict[str, tuple[str, str, str]] = {
         "move it out of the nest",
     ),
     "scope of another kind": (
-        "Z = T.alloc_fragment((4,), 'float32', scope=«'shared')",
-        "T.alloc_fragment makes tiles of scope 'local.fragment', not 'shared'",
-        "write T.alloc_buffer(shape, dtype, scope='shared')",
+        "Z = T.alloc_fragment((4,), 'float32', scope=«'global')",
+        "'global' is no scope of a tile",
+        "use one of 'shared', ",
     ),
     "argument twice": ("«T.copy(S, R, src=S)", "'src' of T.copy is given twice", "leave one out"),
     "order of an update": (
@@ -367,7 +367,13 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "missing argument": ("«T.copy(S)", "T.copy needs target", "write T.copy(source, target)"),
     # -- fills -----------------------------------------------------------------------------------------------
     "fill of a number": ("T.clear(«3)", "the tile of T.clear must be a tile", ""),
-    "fill of an element": ("T.fill(«S[0, 0], 1.0)", "the tile of T.fill is a single element", "give the whole tile"),
+    "type of astype": ("x[0] = bx.astype(«'int23')", "'int23' is not a supported data type", "'int32'"),
+    "layout of a tensor": (
+        "T.annotate_layout({«C: T.rows()})",
+        "C is a tensor: its elements lie row by row",
+        "leave it out, here and in the kernel that reads the tensor",
+    ),
+    "threads by hand": ("x[0] = «T.get_thread_binding()", "T.get_thread_binding is part of the language", "write T.Parallel(m, n)"),
     "fill from a fragment": (
         "T.fill(S, «F[0, 0])",
         "the value of a fill cannot come from F: it must be the same for every element",
@@ -698,3 +704,36 @@ def test_constructs_outside_of_a_kernel() -> None:
         T.copi
     with pytest.raises(AttributeError, match=r"T\.cumsum is part of the language but not supported"):
         T.cumsum
+
+
+HELPERS = {
+    "helper that branches": (
+        "x[0] = side(bx)\n\n\ndef side(b):\n    if «b > 3:\n        return 1\n    return 2",
+        "a function that gives a value cannot branch on an expression",
+        "use T.if_then_else(condition, a, b)",
+    ),
+    "helper without end": (
+        "x[0] = deep(bx)\n\n\ndef deep(b):\n    return «deep(b + 1)",
+        "deep calls itself without end",
+        "write the loop with T.serial",
+    ),
+    "helper with too many arguments": (
+        "x[0] = «one(bx, by)\n\n\ndef one(b):\n    return b",
+        "calling one failed: too many positional arguments",
+        "",
+    ),
+    "helper that asserts": (
+        "x[0] = sure(bx, 3)\n\n\ndef sure(b, n):\n    «assert n == 4\n    return b",
+        "this assertion does not hold",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_errors_in_functions_that_kernels_call(name: str, tmp_path: Path) -> None:
+    text, message, remedy = HELPERS[name]
+    call, _, function = text.partition("\n")
+    source, line, column = take_mark(body(call) + function)
+    module = load(tmp_path, source)
+    expect(module.main, module.__file__ or "", line, column, source, message, remedy)

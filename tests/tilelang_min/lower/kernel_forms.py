@@ -151,3 +151,49 @@ def groups_reference(a: Any, b: Any, starts: Any, lengths: Any, c: Any) -> tuple
         rows, length = slice(starts[group], starts[group + 1]), int(lengths[group])
         out[rows] = a[rows, :length].astype("float64") @ b[:length].astype("float64")
     return (out,)
+
+
+def nibble(bits: int, packed: Any, place: Any, dtype: Any) -> Any:
+    """A number of few bits, as a helper that kernels call: signed, by the language's functions."""
+    assert bits == 4
+    mask = (1 << bits) - 1
+    number = T.cast((packed >> (place * bits)) & mask, "int32")
+    number -= T.if_then_else(number >= 8, 16, 0)
+    if dtype == "int32":
+        return number
+    return number.astype(dtype)
+
+
+@T.macro
+def halves(x, y):
+    """A macro that gives a value."""
+    return (x + y) * T.float32(0.5)
+
+
+def unpacked(n: int) -> Any:
+    """Helper functions on expressions, a macro's value, small fragments that are the same in all threads, ``T.parallel``."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "uint8"), S: T.Tensor((n // 32,), "float32"), B: T.Tensor((n, 2), "float32")):
+        with T.Kernel(T.ceildiv(n, 32), threads=64) as bx:
+            shape = [2, 3]
+            scale = T.alloc_fragment(shape, "float32")
+            mask = T.alloc_fragment((2,), "int32", "local")
+            T.clear(mask[0])
+            T.fill(mask[1], 1)
+            for k in T.parallel(2):
+                scale[1, k] = S[bx] + T.cast(k, "float32")
+            if scale[1, 0] > 0.0:
+                scale[1, 1] = halves(scale[1, 0], 3.0)
+            for i, j in T.Parallel(32, 2):
+                x = nibble(4, A[bx * 32 + i], j, T.float32) * scale[1, 1]
+                B[bx * 32 + i, j] = x + nibble(4, A[bx * 32 + i], mask[1], "int32")
+
+    return main
+
+
+def unpacked_reference(a: Any, s: Any, b: Any) -> tuple[Any]:
+    """What :func:`unpacked` leaves."""
+    signed = [[((int(x) >> (4 * j)) & 15) - (16 if (int(x) >> (4 * j)) & 8 else 0) for j in range(2)] for x in a]
+    scale = [(x + 3) * 0.5 if x > 0 else x + 1 for x in s]
+    return ([[row[j] * scale[place // 32] + row[1] for j in range(2)] for place, row in enumerate(signed)],)

@@ -13,6 +13,8 @@ from kernel_forms import (
     loops_reference,
     masked_reference,
     masked_sum,
+    unpacked,
+    unpacked_reference,
 )
 from kernel_runs import check
 
@@ -58,3 +60,10 @@ def test_work_that_memory_decides_is_not_known() -> None:
     kernel = tilelang.compile(groups(100, 64, 96, 3), "cuda:sm_80", cache=False)
     assert kernel.metadata.flops is None
     assert kernel.metadata.bytes_min is None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_functions_that_compute(target: str) -> None:
+    a = np.random.default_rng(9).integers(0, 256, 96).astype("uint8")
+    scales = np.array([0.25, -1.5, 2.0], "float32")
+    check(unpacked(96), target, [a, scales, np.zeros((96, 2), "float32")], unpacked_reference)
