@@ -22,26 +22,23 @@ from tilelang_min.targets import Target
 _MOST = 4096
 """Shapes of calls that a function remembers beside its kernels: one with runtime dimensions has many."""
 
-_EXACT = frozenset({int, str, bool, type(None)})
-"""Types of compile-time arguments whose equal values mean the same kernel."""
-
 _CHANGEABLE = (list, dict, set, bytearray)
 
 
 def is_eager(function: Any) -> bool:
     """Whether a function names ``T.Kernel`` or ``T.const`` in its own body, or a macro that does the former.
 
-    A factory does so in a function inside it.
+    A factory does so in a function inside it, which it names by ``prim_func``.
     """
     code = getattr(function, "__code__", None)
     if code is None:
         return False
+    if "Kernel" in code.co_names or "prim_func" in code.co_names:
+        return "Kernel" in code.co_names
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     values = [function.__globals__.get(name) for name in code.co_names]
     values += [cell.cell_contents for cell in cells.values() if _is_bound(cell)]
-    return not {"Kernel", "const"}.isdisjoint(code.co_names) or any(
-        isinstance(value, Macro) and value.launches for value in values
-    )
+    return "const" in code.co_names or any(isinstance(value, Macro) and value.launches for value in values)
 
 
 def _is_bound(cell: Any) -> bool:
@@ -86,6 +83,7 @@ class EagerFunction:
         self._places = {name: number for number, name in enumerate(self._names)}
         self._most_positional = sum(item.kind is not inspect.Parameter.KEYWORD_ONLY for item in parameters)
         self._defaults = [item.default for item in parameters]
+        self._frozen = [_frozen(item) for item in self._defaults]
         self._calls: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._sized: dict[Any, list[tuple[Kernel, tuple[int, ...]]]] = {}
@@ -191,10 +189,10 @@ class EagerFunction:
     def _key(self, values: Sequence[Any], constants: Mapping[str, Any]) -> Any:
         """What calls of one kernel have in common: shapes of tensors, and all other arguments."""
         parts: list[Any] = []
+        defaults, frozen = self._defaults, self._frozen
         for place in self._others:
             value = values[place]
-            kind = type(value)
-            parts.append((kind, value) if kind in _EXACT else _frozen(value))
+            parts.append(frozen[place] if value is defaults[place] else _frozen(value))
         for place in self._tensors:
             shape = getattr(values[place], "shape", _frozen)
             parts.append(
@@ -291,9 +289,11 @@ def _fits(kernel: Kernel, places: tuple[int, ...], values: Sequence[Any]) -> boo
 
 def _frozen(value: Any) -> Any:
     """A key that is equal for equal values of equal types, also of what may change."""
+    if isinstance(value, (str, int)):
+        return (type(value), value)
     if isinstance(value, (list, tuple)):
         return (type(value), *map(_frozen, value))
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return (
             type(value),
             *sorted(((repr(key), _frozen(item)) for key, item in value.items()), key=lambda pair: pair[0]),

@@ -133,11 +133,14 @@ class Kernel(SimulatedKernel):
             inputs = [item for number, item in enumerate(parameters) if number not in self.out_idx]
             sizes = runtime_sizes.bound(inputs, [getattr(item, "shape", None) for item in args])
             parameters = runtime_sizes.fixed(parameters, sizes)
+        like = next((item for item in args if hasattr(item, "new_empty")), None)  # torch
+        torch = sys.modules.get("torch") if not args and self.target.kind != "cpu" else None
         for number, parameter in enumerate(parameters):
             if number in self.out_idx:
-                like = args[0] if args else None
-                if like is not None and hasattr(like, "new_empty"):
+                if like is not None:
                     made = like.new_empty(parameter.extents, dtype=_torch_dtype(parameter.dtype))
+                elif torch is not None and torch.cuda.is_available():  # no input says where
+                    made = torch.empty(parameter.extents, dtype=_torch_dtype(parameter.dtype), device="cuda")
                 else:
                     made = np.empty(parameter.extents, numpy_dtype(parameter.dtype))
                 outputs.append(made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,39 @@ def test_a_factory_whose_kernel_is_a_macro() -> None:
     x = np.arange(40, dtype=np.float32).reshape(2, 20)
     factory(2)(x, y := np.zeros_like(x))
     np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_what_is_a_factory_and_what_a_kernel() -> None:
+    """Names in a factory's own body that kernels have too do not make it one."""
+    settings = SimpleNamespace(const=4)
+
+    @T.macro
+    def copied(X, Y):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(4):
+                Y[i] = X[i]
+
+    @tilelang.jit(target="cpu")
+    def factory():
+        n = settings.const
+
+        @T.prim_func
+        def main(X: T.Tensor((n,), "float32"), Y: T.Tensor((n,), "float32")):
+            copied(X, Y)
+
+        return main
+
+    @tilelang.jit(target="cpu")
+    def kernel(X, Y):
+        X: T.Tensor((4,), "float32")
+        Y: T.Tensor((4,), "float32")
+        copied(X, Y)
+
+    assert (factory.mode, kernel.mode) == ("lazy", "eager")
+    x, y, z = np.arange(4, dtype=np.float32), np.zeros(4, np.float32), np.zeros(4, np.float32)
+    factory()(x, y)
+    kernel(x, z)
+    np.testing.assert_array_equal([y, z], [x, x])
 
 
 def test_a_kernel_without_inputs() -> None:
