@@ -150,11 +150,6 @@ def build(
     ahead = mode_of(options.get("double_buffer", DOUBLE_BUFFER_DEFAULT))
     program, layouts, thread = thread_program(written, target, watch, hopper=choices, double_buffer=ahead)
     public = thread.parameters
-    if instrument is not None and thread.sizes:
-        raise CodegenError(
-            f"an instrumented build needs a grid that is known now, and {program.name} takes {', '.join(thread.sizes)}",
-            remedy="compile the kernel with numbers in place of T.dynamic",
-        )
     own = {name: value for name, value in options.items() if name not in _OWN_OPTIONS}
 
     def compiled_of(lowered: ThreadProgram) -> tuple[ThreadProgram, dict[str, Any] | None, CompiledKernel]:

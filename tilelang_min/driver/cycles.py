@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from tilelang_min.errors import LaunchError
 from tilelang_min.program import TileOperation
-from tilelang_min.program.instrument import Instrument
+from tilelang_min.program.instrument import Instrument, stride_of
 
 _UNTIMED = ("kernel", "loop")
 """Kinds of operations whose own instructions are not timed."""
@@ -83,17 +84,24 @@ class Cycles:
         return "\n".join(lines)
 
 
-def summarise(instrument: Instrument, arrays: Sequence[Any], operations: Sequence[TileOperation]) -> Cycles:
-    """The record in ``arrays``, which are as ``instrument`` describes them."""
+def summarise(
+    instrument: Instrument, arrays: Sequence[Any], operations: Sequence[TileOperation], blocks: int | None = None
+) -> Cycles:
+    """The record in ``arrays``, which are as ``instrument`` describes them; ``blocks`` is how many the launch had."""
     rows = arrays[0].reshape(instrument.parameter.shape)
+    launched = instrument.blocks if instrument.blocks is not None else blocks or 0
+    stride = instrument.stride if instrument.stride is not None else stride_of(launched)
+    if instrument.blocks is None:  # the other rows are those of larger launches
+        rows = rows[: -(-launched // stride)]
     longest = int(rows[:, :, 0].max(initial=0))
     recorded, workers = rows.shape[:2]
-    scale = instrument.blocks / recorded
+    scale = launched / recorded if recorded else 0.0
     phases: dict[int, dict[str, tuple[int, int, int]]] = {}
     for number, slot in enumerate(instrument.slots):
         sums, counts = rows[:, :, 1 + 2 * number], rows[:, :, 2 + 2 * number]
         total, count, ran = int(sums.sum()), int(counts.sum()), int((counts > 0).sum())
-        phases.setdefault(slot.operation, {})[slot.phase] = tuple(round(each * scale) for each in (total, count, ran))
+        scaled = round(total * scale), round(count * scale), round(ran * scale)
+        phases.setdefault(slot.operation, {})[slot.phase] = scaled
     known = {operation.id: operation for operation in operations}
     found = []
     for operation, by_phase in phases.items():
@@ -109,12 +117,12 @@ def summarise(instrument: Instrument, arrays: Sequence[Any], operations: Sequenc
         operations=tuple(found),
         merged=tuple(merged),
         worker=instrument.worker,
-        workers=instrument.blocks * workers,
+        workers=launched * workers,
         elapsed=round(int(rows[:, :, 0].sum()) * scale),
         longest=longest,
-        blocks=instrument.blocks,
+        blocks=launched,
         recorded=recorded,
-        stride=instrument.stride,
+        stride=stride,
         events=_events(instrument, arrays[1]) if instrument.events is not None else (),
     )
 
@@ -133,24 +141,34 @@ def _events(instrument: Instrument, values: Any) -> tuple[Event, ...]:
 
 
 class InstrumentedLauncher:
-    """A launcher that adds the addresses of the figures to those of the arguments.
+    """A launcher that adds the addresses of the figures to those of the arguments, behind the first ``tensors`` of them.
 
-    The figures are those of the last launch; launches on several streams at once would mix theirs.
+    ``blocks`` is how many the last launch had.  The figures are those of the last launch; launches on several streams at once would
+    mix theirs.
     """
 
-    def __init__(self, launcher: Any, instrument: Instrument, kind: str) -> None:
+    def __init__(self, launcher: Any, instrument: Instrument, kind: str, tensors: int | None = None) -> None:
+        self.tensors = tensors
+        self.blocks: int | None = None
         self.launcher = launcher
         self.instrument = instrument
         self.kind = kind
         self._arrays: dict[int, list[Any]] = {}  # by context; slots that nobody writes stay zero
         self._last: int | None = None
 
-    def __call__(self, pointers: Sequence[int], **launch: Any) -> None:
-        self.launcher([*pointers, *self._places()], **launch)
+    def __call__(self, pointers: Sequence[int], *, grid: Sequence[int], **launch: Any) -> None:
+        self.blocks = prod(grid)
+        self.launcher(self._with(pointers, self._places()), grid=grid, **launch)
 
-    def launch(self, context: int, pointers: Sequence[int], *rest: Any) -> None:
+    def launch(self, context: int, pointers: Sequence[int], grid: Sequence[int], *rest: Any) -> None:
         """A launch in a context that is known to be current."""
-        self.launcher.launch(context, [*pointers, *self._places(context)], *rest)
+        self.blocks = prod(grid)
+        self.launcher.launch(context, self._with(pointers, self._places(context)), grid, *rest)
+
+    def _with(self, pointers: Sequence[int], places: Sequence[int]) -> list[int]:
+        """The arguments with the places behind the tensors, and runtime dimensions behind those."""
+        end = len(pointers) if self.tensors is None else self.tensors
+        return [*pointers[:end], *places, *pointers[end:]]
 
     def values(self) -> list[Any]:
         """The figures of the last launch, when it has ended, one array a hidden parameter; LaunchError where there was none."""

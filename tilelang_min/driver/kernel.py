@@ -162,7 +162,9 @@ class Kernel(SimulatedKernel):
                 if self.instrument is not None:
                     from tilelang_min.driver.cycles import InstrumentedLauncher
 
-                    self._launcher = InstrumentedLauncher(self._launcher, self.instrument, self.target.kind)
+                    self._launcher = InstrumentedLauncher(
+                        self._launcher, self.instrument, self.target.kind, len(self.parameters)
+                    )
         return self._launcher
 
     def _load_on_gpu(self, binary: bytes, symbol: str) -> Any:
@@ -208,7 +210,8 @@ class Kernel(SimulatedKernel):
             raise LaunchError(
                 f"kernel {self.name} reads no clock", remedy='compile it with instrument="operations" and launch it'
             )
-        return summarise(self.instrument, (self._launcher or self._load()).values(), self.operations)
+        launcher = self._launcher or self._load()
+        return summarise(self.instrument, launcher.values(), self.operations, launcher.blocks)
 
     def bind(self, *args: Any) -> Callable[[], None]:
         """A function without arguments that launches on these tensors, which are checked now and kept alive: half of a call's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,9 @@ from tilelang_min.program.metadata import Extent
 from tilelang_min.program.sizes import fixed as fixed_parameters
 from tilelang_min.program.sizes import grid_of
 
+_AST_INFIX: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"
+}  # fmt: skip
 _INFIX = {"Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%"}
 
 
@@ -58,6 +62,26 @@ def _text(value: Any, names: Mapping[Any, str]) -> str | None:
     if left is None or right is None:
         return None
     return f"({left} {_INFIX[kind]} {right})" if kind in _INFIX else f"{kind.lower()}({left}, {right})"
+
+
+def expression_of(extent: Extent, variables: Mapping[str, Any]) -> Expr:
+    """The inverse of :func:`text_of`: a number, or an expression of the variables that the names stand for."""
+    if isinstance(extent, int):
+        return index(extent)
+    infix = {name: node for node, name in _INFIX.items()}
+
+    def made(node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return index(node.value)
+        if isinstance(node, ast.Name):
+            return variables[node.id]
+        if isinstance(node, ast.BinOp):
+            return getattr(tirx, infix[_AST_INFIX[type(node.op)]])(made(node.left), made(node.right))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return getattr(tirx, node.func.id.capitalize())(*(made(item) for item in node.args))
+        raise ValueError(f"{extent!r} is no extent")
+
+    return made(ast.parse(extent, mode="eval").body)
 
 
 def with_sizes(program: ThreadProgram, sizes: Mapping[str, int]) -> ThreadProgram:
@@ -119,4 +143,4 @@ def _resized(buffer: Any, extent: Any) -> Any:
     )
 
 
-__all__ = ["shape_of", "text_of", "with_sizes"]
+__all__ = ["expression_of", "shape_of", "text_of", "with_sizes"]

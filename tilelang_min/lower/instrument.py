@@ -24,6 +24,7 @@ from typing import Any
 
 from tvm import ir, tirx
 
+from tilelang_min.ir.sizes import expression_of
 from tilelang_min.lower.context import sequence
 from tilelang_min.lower.marked import flat, is_trivial, operation_of, operations_in, parts_roles, phase_of
 from tilelang_min.program import OPERATION_MARKER, Parameter, ThreadProgram
@@ -32,13 +33,12 @@ from tilelang_min.program.instrument import (
     CLOCK_AMD,
     CLOCK_CPU,
     EVENTS,
+    MOST_BLOCKS,
     TIMELINE,
     Instrument,
     Slot,
+    stride_of,
 )
-
-MOST_BLOCKS = 4096
-"""Blocks whose figures are written; of a larger grid every n-th block is."""
 
 _LEAVES = frozenset({"copy", "gemm", "fill", "parallel", "reduce", "store", "barrier"})
 """Kinds of operations that are timed whole, also where they bring data of another on the way."""
@@ -105,11 +105,14 @@ class _Instrumenter:
         self.counters: list[Any] = []
         self.uses: dict[Slot, list[Any]] = {}  # in the role at hand: the counter of each place, None for one run once
         self.indices: dict[str, Any] = {}  # variables of block and thread by their tag
-        self.blocks = prod(program.grid)
-        self.stride = max(1, -(-self.blocks // MOST_BLOCKS))
+        variables = {item.name: item for item in program.function.params if item.name in program.sizes}
+        self.grid = [expression_of(extent, variables) for extent in program.extents or program.grid]
+        self.blocks = None if program.sizes else prod(program.grid)
+        self.stride = None if self.blocks is None else stride_of(self.blocks)
+        rows = MOST_BLOCKS if self.blocks is None or self.stride is None else -(-self.blocks // self.stride)
         self.workers = 1 if self.kind == "cpu" else -(-program.threads // program.target.warp_size)
         self.width = 1 + 2 * len(slots)
-        self.figures = _Hidden("tl_cycles", (-(-self.blocks // self.stride), self.workers, self.width), program)
+        self.figures = _Hidden("tl_cycles", (rows, self.workers, self.width), program)
         self.events = _Hidden("tl_events", (self.workers, len(slots), EVENTS, 2), program)
         self.recorded: dict[Slot, Any] | None = {} if timeline else None  # of each slot how many events there were
         self.before, self.now = self.register("tl_before"), self.register("tl_now")
@@ -273,7 +276,12 @@ class _Instrumenter:
     def write(self) -> list[Any]:
         """The figures of the region at hand, from one lane of each warp."""
         block = self.linear_block()
-        row = block if self.stride == 1 else tirx.floordiv(block, self.stride)
+        stride: Any = self.stride
+        if stride is None:  # of this launch
+            most = tirx.IntImm("int32", MOST_BLOCKS)
+            blocks = self.grid[0] * self.grid[1] * self.grid[2]
+            stride = tirx.Max(tirx.IntImm("int32", 1), tirx.floordiv(blocks + (MOST_BLOCKS - 1), most))
+        row = block if self.stride == 1 else tirx.floordiv(block, stride)
         base = (row * self.workers + self.worker()) * self.width
         buffer = self.figures.buffer
         stores = [tirx.BufferStore(buffer, _value(self.end) - _value(self.start), [base])]
@@ -286,8 +294,8 @@ class _Instrumenter:
             total = _value(self.sum(slot))
             stores += [tirx.BufferStore(buffer, total, [place]), tirx.BufferStore(buffer, count, [place + 1])]
         condition = self.first_lane()
-        if self.stride > 1:
-            sampled = tirx.EQ(tirx.floormod(block, self.stride), 0)
+        if self.stride != 1:
+            sampled = tirx.EQ(tirx.floormod(block, stride), 0)
             condition = sampled if condition is None else tirx.And(condition, sampled)
         marker = tirx.Evaluate(tirx.call_extern("void", OPERATION_MARKER, 0))
         body = sequence(stores)
@@ -327,7 +335,7 @@ class _Instrumenter:
         if "block" in self.indices:
             return self.indices["block"]
         total: Any = 0
-        for axis, extent in reversed(list(zip("xyz", self.program.grid, strict=True))):
+        for axis, extent in reversed(list(zip("xyz", self.grid, strict=True))):
             variable = self.indices.get(f"blockIdx.{axis}")
             total = total * extent + (0 if variable is None else variable)
         return total

@@ -18,6 +18,15 @@ KINDS = (OPERATIONS, TIMELINE)
 EVENTS = 8
 """Executions of a slot that a timeline records."""
 
+MOST_BLOCKS = 4096
+"""Blocks whose figures are written; of a larger grid every n-th block is."""
+
+
+def stride_of(blocks: int) -> int:
+    """Of a launch of so many blocks every how manieth is recorded."""
+    return max(1, -(-blocks // MOST_BLOCKS))
+
+
 PHASES = ("run", "issue", "wait")
 """``run``: the operation's own work, with what it waits for on the way.  ``issue``: starting what goes on by itself (copies and
 products that run asynchronously).  ``wait``: for such work, for a barrier, or for another role of the block."""
@@ -48,6 +57,9 @@ class Instrument:
     number (x fastest) is a multiple of ``stride``; a column for each ``worker`` of a block: ``warp``, ``wavefront``, or on a
     CPU the whole ``block``.  First come its cycles from start to end, then sum and count of each slot.
 
+    Of a kernel with runtime dimensions ``blocks`` and ``stride`` are None: each launch has its own, by :func:`stride_of`, and
+    writes as many of the rows, :data:`MOST_BLOCKS`, as blocks are recorded.
+
     ``events`` (of a timeline) is int64 ``[workers, slots, EVENTS, 2]``: of the first block, the clock at begin and end.
     """
 
@@ -55,8 +67,8 @@ class Instrument:
     parameter: Parameter
     slots: tuple[Slot, ...]
     worker: str
-    blocks: int
-    stride: int
+    blocks: int | None
+    stride: int | None
     events: Parameter | None = None
 
     @property

@@ -58,11 +58,6 @@ def profiled(kernel: tilelang.Kernel, args: Sequence[Any], profiler: str) -> Run
 
     Raises ProfilerUnavailable where the tool cannot be used, TileprofError where the case did not end well.
     """
-    if kernel.sizes:
-        raise TileprofError(
-            f"kernel {kernel.name} has sizes that are known at launch alone; {profiler} measures bundles of fixed sizes",
-            remedy="compile it with numbers in place of T.dynamic, or use profiler='cycles' or 'timer'",
-        )
     with tempfile.TemporaryDirectory(prefix="tileprof-profile-") as name:
         folder, progress = Path(name), _Quiet()
         prepared = prepare(
@@ -90,11 +85,14 @@ def _written(kernel: tilelang.Kernel, args: Sequence[Any], folder: Path, profile
     description = f"kernel {kernel.name} profiled from a script" + (
         "" if fits else ", on random tensors of the same shapes"
     )
-    entry = {
+    entry: dict[str, Any] = {
         "name": _named(kernel),
         "bundle": "kernel.tlk",
         "inputs": {name: "inputs.py:saved" if fits else "normal" for name in arrays},
     }
+    sizes = kernel.sizes_of(args)
+    if sizes:
+        entry["sizes"] = [sizes]
     workload = {
         "version": 1,
         "name": _named(kernel),

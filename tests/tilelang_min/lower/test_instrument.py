@@ -9,6 +9,7 @@ from typing import Any
 import instrument_kernels as kernels
 import numpy as np
 import pytest
+from kernel_dynamic import matmul_of_all
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
@@ -228,6 +229,45 @@ def test_of_a_large_grid_a_sample_is_written_and_scaled_up() -> None:
     np.testing.assert_array_equal(out, 2 * given)
     (operation,) = kernel.cycles().operations
     assert operation.count == 10_000
+
+
+def test_each_launch_of_a_kernel_with_runtime_dimensions_has_its_own_blocks() -> None:
+    m: Any = T.dynamic("m")
+
+    @T.prim_func
+    def doubled(A: T.Tensor((m, 3), "float32"), B: T.Tensor((m, 3), "float32")):
+        with T.Kernel(3, m, threads=32) as (bx, by):
+            for i in T.Parallel(1):
+                B[by, bx + i] = A[by, bx + i] * 2.0
+
+    kernel = tilelang.compile(doubled, "cpu", cache=False, instrument="timeline")
+    assert kernel.instrument is not None
+    for size, stride in (
+        (2, 1),
+        (3000, 3),
+        (1, 1),
+        (4097, 4),
+    ):  # fewer blocks after more: what is left of those is not read
+        given = np.arange(3 * size, dtype=np.float32).reshape(size, 3)
+        out = np.zeros_like(given)
+        kernel(given, out)
+        np.testing.assert_array_equal(out, 2 * given)
+        cycles = kernel.cycles()
+        assert (cycles.blocks, cycles.recorded, cycles.stride) == (3 * size, -(-3 * size // stride), stride)
+        (operation,) = cycles.operations
+        assert operation.count == 3 * size
+        assert cycles.elapsed >= operation.run > 0
+        assert [event.operation for event in cycles.events] == [operation.operation]
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_clock_reads_do_not_change_what_is_computed_at_any_size(target: str) -> None:
+    kernel = tilelang.compile(matmul_of_all(), target, cache=False, instrument="operations")
+    for m, n, k in ((1, 1, 1), (40, 70, 33)):
+        a, b = np.ones((m, k), np.float16), np.ones((k, n), np.float16)
+        result = kernel.simulate(a, b, np.zeros((m, n), np.float32))
+        np.testing.assert_array_equal(result.outputs["C"], np.full((m, n), k))
+        assert set(result.outputs) == {"C"}
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a"])

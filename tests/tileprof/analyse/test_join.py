@@ -168,6 +168,16 @@ def test_another_launch_is_noted(profile: KernelProfile, listing: dict[str, Any]
     assert "128" in joined.notes[1]
 
 
+def test_a_grid_that_is_known_at_launch(report: NcuReport, listing: dict[str, Any], tmp_path: Path) -> None:
+    """The bundle has a recipe; who launched it knows the grid, and who only has a profile takes the profile's word."""
+    (tmp_path / "kernel.json").write_text(json.dumps({**KERNEL, "grid": ["(m + 63) // 64", 1, 1]}))
+    (tmp_path / "listing.json").write_text(json.dumps(listing))
+    for grid, differs in ((None, False), ([4096, 1, 1], False), ([64, 1, 1], True)):
+        (joined,) = join_bundle(report, tmp_path, grid)
+        assert joined.key == "offset"
+        assert any("the bundle (64, 1, 1)" in note for note in joined.notes) == differs
+
+
 def test_resources_tell_variants_apart_whose_opcodes_are_the_same(report: NcuReport, tmp_path: Path) -> None:
     """conf_kernel<2> and <4> have the same opcodes, and differ in constants and in shared memory."""
     two, four = report.kernels[1:3]

@@ -239,3 +239,24 @@ def test_work_that_is_not_compiled_here(amd: Any, tmp_path: Path) -> None:
     counted = [m for m in case.metrics if m.metric == "shared.conflicts"]
     assert [m.value for m in counted] == [896], "of the one launch that it said is to be recorded"
     assert values(case)["launch.warps"].value == 8
+
+
+def test_sizes_that_are_known_at_launch(amd: Any, tmp_path: Path) -> None:
+    """One code object, launched and counted at each size."""
+    text = WORKLOAD.replace("shapes: [{N: [64, 96]}]", "sizes: [{N: [64, 96]}]")
+    (tmp_path / "w.yaml").write_text(text)
+    status, _, directory = amd()
+    first, second = read_run(directory / "run.sqlite").cases
+    assert (status, first.id, second.id) == (0, "turn[N=64]@mi300x", "turn[N=96]@mi300x")
+    assert first.bundle == second.bundle
+    for found, blocks in ((first, 4), (second, 9)):
+        assert (found.status, found.reason) == ("ok", "")
+        assert found.check is not None
+        assert (found.check.ok, found.check.scope) == (True, "all")
+        assert found.timing is not None
+        assert found.timing.samples_ns == pytest.approx((10_000.0,) * 4)
+        measured = values(found)
+        assert (measured["launch.blocks"].value, measured["launch.warps"].value) == (blocks, 2 * blocks)
+        assert values(found, "static")["launch.blocks"].value == blocks
+        assert values(found, "simulated")["shared.conflicts"].value == 992 * blocks
+        assert any(m.metric == "stall.samples" and m.operation is not None for m in found.metrics)

@@ -19,7 +19,7 @@ version: 1
 name: sizes
 defaults: {timeout: 60s, timing: {warmup: 1, samples: 3}}
 targets:
-  cpu: {target: cpu}
+  cpu: {target: cpu, profiler: cycles}
   a100: {target: "cuda:sm_80"}
 kernels:
   - name: rows
@@ -66,11 +66,14 @@ def test_all_sizes_are_right_and_compiled_once(outcome: Outcome) -> None:
     for case in run.cases:
         assert case.status == ("ok" if case.target_name == "cpu" else "not_run")
         assert case.kernel == "all" or (case.check is not None and case.check.ok)
-    # by two lanes at once, the factory was called for each target, and for no size
-    assert (outcome.directory.parent / "compiled.txt").read_text() == "96 64\n" * 2
+    # by two lanes at once, the factory was called for each build, and for no size
+    assert (outcome.directory.parent / "compiled.txt").read_text() == "96 64\n" * 4
     bundles = {(case.kernel, case.target_name): case.bundle for case in run.cases}
     assert {case.bundle for case in run.cases} == set(bundles.values())
-    assert len(list((outcome.directory / "kernels").iterdir())) == len(bundles) == 7
+    assert len(bundles) == 7
+    assert (
+        len(list((outcome.directory / "kernels").iterdir())) == 7 + 2 * 3
+    )  # with clock reads of two kinds, on the processor
 
 
 def test_everything_is_that_of_the_sizes(outcome: Outcome) -> None:
@@ -82,7 +85,17 @@ def test_everything_is_that_of_the_sizes(outcome: Outcome) -> None:
         assert case.metadata["grid"] == [2, -(-m // 4), 1]
         simulated = figures(case, "simulated")
         assert simulated["global.bytes", None, None, None] == 2 * m * 96 * 4
-        assert figures(case, "static")["launch.blocks", None, None, None] == 2 * -(-m // 4)
+        static = figures(case, "static")
+        assert static["launch.blocks", None, None, None] == 2 * -(-m // 4)
+        assert static["flop.float32", None, None, None] == m * 96
+        assert static["bytes.min", None, None, None] == 2 * m * 96 * 4
+
+
+def test_clocks_were_read_at_each_size(outcome: Outcome) -> None:
+    for m in (1, 7, 300):
+        measured = figures(outcome.case(f"rows[N=96,m={m}]@cpu"), "measured")
+        counts = {operation: value for (name, operation, *_), value in measured.items() if name == "cycles.count"}
+        assert counts == {1: 2 * -(-m // 4)}
 
 
 def test_figures_are_those_of_the_kernel_with_numbers(outcome: Outcome) -> None:
@@ -90,6 +103,13 @@ def test_figures_are_those_of_the_kernel_with_numbers(outcome: Outcome) -> None:
     ours, theirs = figures(sized, "simulated"), figures(fixed, "simulated")
     counted = {key for key in theirs if key[0] != "executed.instructions"}  # the index arithmetic is another
     assert counted
+    work = {"flop.float16": 2 * 33 * 64 * 96, "bytes.min": 2 * (33 * 96 + 96 * 64) + 4 * 33 * 64, "launch.blocks": 4}
+    for name, value in work.items():
+        assert (
+            figures(sized, "static")[name, None, None, None]
+            == value
+            == figures(fixed, "static")[name, None, None, None]
+        )
     assert {key: ours[key] for key in counted} == {key: theirs[key] for key in counted}
 
 
