@@ -174,7 +174,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_remedy(folder: Any) -> None:
     axis = ", ".join(f"{{N: {n}}}" for n in range(64, 64 + 40))
     text = SLOW.replace("[{N: 100}, {N: 200}]", f"[{axis}]")
     folder.write(text)
-    limit = 192 << 10
+    limit = 320 << 10
     previous = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, previous[1]))
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from sweep_folder import Folder, Outcome, make_folder
 import tilelang_min as tilelang
 import tileprof.execute.sizes as sizes_module
 from tileprof.execute.sizes import SizesProblem, check_memory, free_memory, parameters_of
+from tileprof.store.baselines import BaselineStore, key_of
 from tileprof.store.records import CaseResult
 
 WORKLOAD = """\
@@ -155,7 +158,7 @@ kernels:
 
 
 def test_what_only_the_compiler_sees(folder: Folder) -> None:
-    outcome = folder.run(MISTAKES)
+    outcome = folder.run(MISTAKES, "--profiler", "none")
     assert outcome.status == 4
     reasons = {case.id.removesuffix("@cpu"): (case.status, case.reason) for case in outcome.run.cases}
     status, text = reasons["none[N=8]"]
@@ -184,34 +187,36 @@ kernels:
 """
 
 
-def test_resuming_and_baselines_go_by_sizes(folder: Folder) -> None:
+def test_resuming_goes_by_sizes_and_keeps_the_bundle_of_others(folder: Folder) -> None:
     first = folder.run(AGAIN)
     assert first.status == 0, first.err
-    import sqlite3
-
-    with sqlite3.connect(first.directory / "run.sqlite") as store:  # as if it had been killed before the second size
-        store.execute("PRAGMA foreign_keys = ON")
-        store.execute("DELETE FROM cases WHERE id LIKE '%m=50%'")
+    with sqlite3.connect(first.directory / "run.sqlite") as store:  # as if it had been killed at the end
         store.execute("DELETE FROM run WHERE key = 'finished'")
     more = AGAIN.replace("[5, 50]", "[50, 500]")
-    resumed = folder.run(AGAIN.replace("[5, 50]", "[5, 50, 500]"), "--resume")
+    resumed = folder.run(more, "--resume", "--profiler", "none")
     assert resumed.status == 0, resumed.err
-    assert "[2/3]" in resumed.err
-    assert "[1/3]" not in resumed.err
-    assert [case.sizes["m"] for case in resumed.run.cases] == [5, 50, 500]
-    with sqlite3.connect(first.directory / "run.sqlite") as store:
-        store.execute("DELETE FROM run WHERE key = 'finished'")
-    resumed = folder.run(more, "--resume")
+    assert "[2/2]" in resumed.err
+    assert "[1/2]" not in resumed.err
     assert "1 finished case is not kept: no longer in the workload: rows[N=96,m=5]@cpu" in resumed.err
     assert [case.sizes["m"] for case in resumed.run.cases] == [50, 500]
     assert all((resumed.directory / str(case.bundle)).exists() for case in resumed.run.cases)
 
-    kept = folder.tileprof("check", "run", "--update-baseline")
-    assert kept.status == 0, kept.err
-    assert len(list((folder.path / "baselines").glob("*/bundles/*"))) == 1
-    beside = folder.run(more.replace("500", "50000"), "--against", "baselines", directory="beside")
+    beside = folder.run(AGAIN.replace("[5, 50]", "[50, 5000]"), "--against", "run", directory="beside")
     assert beside.status == 0, beside.err
     assert [case.interleaved is not None for case in beside.run.cases] == [True, False]  # the other has other sizes
+
+
+def test_baselines_go_by_sizes_and_share_a_bundle(outcome: Outcome, tmp_path: Path) -> None:
+    run = outcome.run
+    cases = [case for case in run.cases if case.kernel in ("any", "rows") and case.target_name == "cpu"]
+    assert len({key_of(case) for case in cases}) == len(cases) == 5
+    store = BaselineStore(tmp_path)
+    store.save(replace(run, cases=tuple(cases)), outcome.directory)
+    assert len(list(tmp_path.glob("*/bundles/*"))) == 2
+    assert set(store.bundles(run.name)) == {key_of(case) for case in cases}
+    assert {baseline.figures["bytes.min"] for baseline in store.load(run.name) if "bytes.min" in baseline.figures} == {
+        static["bytes.min", None, None, None] for static in (figures(case, "static") for case in cases)
+    }
 
 
 def test_dry_run_names_sizes(folder: Folder) -> None:
