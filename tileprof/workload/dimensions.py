@@ -60,6 +60,24 @@ def dimensions_of(
     return Dimensions(tuple(resolver.names), tuple(name for name, always in resolver.names.items() if always))
 
 
+def dimensions_of_kernel(
+    module: Sequence[ast.stmt], kernel: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Dimensions | None:
+    """The same of a function that is a kernel itself: those that it and its module name."""
+    try:
+        calls = [
+            node
+            for body in (kernel.body, [item for item in module if isinstance(item, ast.Assign | ast.AnnAssign)])
+            for statement in body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call) and _last_word(node.func) in _MAKERS
+        ]
+        names = [name for call in calls for name in _made(call)]
+    except _Unseen:
+        return None
+    return Dimensions(tuple(dict.fromkeys(names)), ())
+
+
 def _assignments(body: Iterable[ast.stmt], *, always: bool) -> Iterator[tuple[str, _Binding]]:
     """Names that the statements assign, those in blocks included and those in functions left out."""
     for statement in body:

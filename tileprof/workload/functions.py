@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from tileprof.workload.dimensions import Dimensions, dimensions_of
+from tileprof.workload.dimensions import Dimensions, dimensions_of, dimensions_of_kernel
 from tileprof.workload.problems import unknown
 from tileprof.workload.records import FunctionReference
 
@@ -33,6 +33,7 @@ class Signature:
 
     ``tensors`` are the parameters of the kernel that it makes, where it plainly returns a function under ``@T.prim_func`` of its
     own; None where that cannot be seen.  ``dimensions`` are its runtime dimensions, None where they cannot be seen.
+    ``is_kernel``: the function is no factory but a kernel itself, whose parameters are no runtime dimensions.
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class Signature:
     open: bool  # takes **keywords
     tensors: tuple[str, ...] | None = None
     dimensions: Dimensions | None = None
+    is_kernel: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def _collect(body: list[ast.stmt], names: set[str], signatures: dict[str, Signat
             names.add(statement.name)
             if all(_keeps_signature(decorator) for decorator in statement.decorator_list):
                 if any(_is_launch(item) for item in statement.body):
-                    signatures[statement.name] = _of_kernel(statement)
+                    dimensions = dimensions_of_kernel(module, statement)
+                    signatures[statement.name] = replace(_of_kernel(statement), dimensions=dimensions)
                     continue
                 kernels = _kernels(statement)
                 signatures[statement.name] = replace(
@@ -187,6 +190,7 @@ def _of_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
         required=tuple(dict.fromkeys([*(name for name in plain.required if name not in tensors), *dimensions])),
         open=plain.open or not all(isinstance(text, str) for text in texts),
         tensors=tuple(dict.fromkeys([*(name for name in plain.names if name in tensors), *outputs])),
+        is_kernel=True,
     )
 
 

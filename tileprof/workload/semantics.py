@@ -304,9 +304,7 @@ class _KernelBuilder:
             function = self.kernel.source.rpartition(":")[2]
             entries = [self.written("sizes", index) for index in range(len(self.kernel.sizes))]
             given = {*self.written("args"), *self.written("tiles"), *self.written_in("shapes")}
-            for where, message, key in check_dimensions(
-                function, signature.dimensions, signature.names, entries, given
-            ):
+            for where, message, key in check_dimensions(function, signature, entries, given):
                 self.report(where or ("source",), message, key=key)
         elif bundle is not None:
             for where, message, key in check_bundle_sizes(bundle, self.kernel.sizes):

@@ -10,28 +10,31 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import tilelang_min as tilelang
-from tileprof.workload.dimensions import Dimensions
+from tileprof.workload.functions import Signature
 from tileprof.workload.problems import nearest, unknown
 
 Found = tuple[tuple[str | int, ...], str, bool]
 
 
 def check_dimensions(
-    function: str,
-    known: Dimensions,
-    parameters: Collection[str],
-    entries: Sequence[Sequence[str]],
-    given: Collection[str],
+    function: str, signature: Signature, entries: Sequence[Sequence[str]], given: Collection[str]
 ) -> Iterator[Found]:
     """Problems of a factory's ``sizes``, whose ``entries`` are the names in each.
 
     A size may be that of a runtime dimension in the source, or of a parameter of the factory, for which it is then called with
     ``T.dynamic``.  ``given`` are the constants of the workload.
     """
+    known = signature.dimensions
+    if known is None:
+        return
+    parameters = () if signature.is_kernel else signature.names
     options = [*known.names, *(name for name in parameters if name not in given)]
     for index, names in enumerate(entries):
         for name in names:
-            if name not in options and name not in given:  # else it stands twice, which is said elsewhere
+            if signature.is_kernel and name in signature.names:
+                message = f"'{name}' of {function} is known when it is compiled: give it in args, shapes or tiles"
+                yield ("sizes", index, name), message, True
+            elif name not in options and name not in given:  # else it stands twice, which is said elsewhere
                 near = options if nearest(name, options) or not known.names else known.names
                 yield ("sizes", index, name), unknown(f"runtime dimension of {function}", name, near), True
         missing = [name for name in known.required if name not in names]

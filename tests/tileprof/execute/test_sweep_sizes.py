@@ -228,6 +228,7 @@ def test_dry_run_names_sizes(folder: Folder) -> None:
 def test_tensors_that_do_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sweep_kernels as kernels
 
+    monkeypatch.chdir(tmp_path)
     kernel = tilelang.compile(kernels.noted(96), "cpu")
     places = {"": "w.yaml:3:9", "m": "w.yaml:3:13"}
     parameters = parameters_of(kernel, {"m": 1000}, places)

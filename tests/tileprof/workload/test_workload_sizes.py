@@ -56,6 +56,13 @@ def hidden(N):
         pass
     return main
 
+def eager(A, block=64):
+    N = T.const("N")
+    M = T.dynamic("m")
+    A: T.Tensor[[M, N], "float32"]
+    with T.Kernel(M, threads=64) as bx:
+        pass
+
 def computed(N):
     M = T.dynamic("m" + str(N))
     @T.prim_func
@@ -133,6 +140,7 @@ def test_where_and_exclude_see_sizes(load: Load) -> None:
         kernel("maybe", "shapes: [{N: 8, M: 3}]"),
         kernel("hidden", "shapes: [{N: 8}]", "sizes: [{m: 5, what: 6}]"),  # the compiler will know
         kernel("computed", "shapes: [{N: 8}]", "sizes: [{m8: 5}]"),
+        kernel("eager", "shapes: [{N: 8}]", "sizes: [{m: [5, 6]}]"),
         kernel("computed", "shapes: [{N: 8}]"),
     ],
 )
@@ -181,6 +189,13 @@ def test_nothing_is_wrong_with(load: Load, text: str) -> None:
         (
             kernel("rows", "shapes: [{N: 8}]", "sizes: [{m: [1, 2]}, {m: 2}]"),
             ["8:26: these sizes are in the list already"],
+        ),
+        (
+            kernel("eager", "sizes: [{N: 3, q: 1}]"),
+            [
+                "7:14: 'N' of eager is known when it is compiled: give it in args, shapes or tiles",
+                "7:20: unknown runtime dimension of eager 'q'; known: m, rows",
+            ],
         ),
         (
             kernel("rows", "shapes: [{N: 8}]", "sizes: {m: 3}"),
