@@ -102,7 +102,7 @@ class CaseWorker:
                 return
             arguments, expected = self.prepare(kernel)
             self.simulate(kernel, arguments, expected)
-            if self.job.get("instrument"):
+            if self.job.get("instrument") and (self.job.get("made") or not self.sizes):
                 self.instrument()
             self.send("done")
         except SizesProblem as error:
@@ -136,6 +136,8 @@ class CaseWorker:
             return None
         if not self.job.get("made"):
             kernel.save(self.job["bundle_path"])
+            if self.job.get("instrument") and self.sizes:
+                self.instrument()  # before others, which share them, come
         self.send("built")
         self.parameters = parameters_of(kernel, self.sizes, self.places)
         self.grid = kernel.grid_for(self.sizes)

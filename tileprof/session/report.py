@@ -127,7 +127,7 @@ def profile(kernel: Any, *args: Any, profiler: str = "auto") -> Report:
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     version = tilelang.__version__
     sizes = kernel.sizes_of(args) if args else {}
-    known = kernel.sizes == tuple(sizes)
+    known = set(kernel.sizes) == set(sizes)
     parameters = kernel.parameters_for(sizes) if known else kernel.parameters
     metadata = (kernel.metadata_for(sizes) if known else kernel.metadata).to_json()
     metrics = list(metadata_metrics(metadata, version))

@@ -181,11 +181,25 @@ def test_a_child_process_measures_copies_of_the_tensors(tmp_path: Path) -> None:
     assert np.array_equal(saved("B", "float16", (128, 128)), b)
 
 
+def test_a_child_process_launches_with_the_sizes_of_the_tensors() -> None:
+    kernel = tilelang.compile(product.prim_func(T.dynamic("m"), 64, 64), "cpu")
+    a, b = (np.random.default_rng(0).standard_normal(shape).astype(np.float16) for shape in ((128, 64), (64, 64)))
+    c = np.zeros((128, 64), np.float32)
+    report = Report(measured.profiled(kernel, (a, b, c), "timer"))
+    assert (report.case.status, report.case.sizes) == ("ok", {"m": 128})
+    assert report.case.id == "product[m=128]@here"
+    assert np.abs(c - a.astype(np.float64) @ b.astype(np.float64)).max() < 0.1
+
+
 @pytest.mark.parametrize(("name", "written"), [("_main", "kernel_main"), ("k" * 300, "k" * 80), ("größe", "gr__e")])
 def test_any_name_of_a_kernel_makes_a_workload(tmp_path: Path, name: str, written: str) -> None:
     kernel = product.for_target("cpu")(128, 128, 128)
     stand_in: Any = SimpleNamespace(
-        name=name, parameters=kernel.parameters, target=kernel.target, save=lambda path: kernel.save(path)
+        name=name,
+        parameters=kernel.parameters,
+        target=kernel.target,
+        save=lambda path: kernel.save(path),
+        sizes_of=lambda args: {},
     )
     workload = load_workload(measured._written(stand_in, tensors(), tmp_path, "timer"))
     assert (workload.name, workload.kernels[0].name) == (written, written)
