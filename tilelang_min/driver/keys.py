@@ -53,9 +53,18 @@ def kernel_key(kernel: PrimFunc, target: str, options: dict[str, Any]) -> str:
         "versions": tool_versions(),
     }
     if kernel.made is not None:
-        plain = {name: value for name, value in kernel.scope.items() if isinstance(value, _PLAIN)}
+        plain = {name: value for name, value in kernel.scope.items() if _is_plain(value)}
         content["made"] = [describe(kernel.made.values), repr(kernel.made.parameters), describe(plain)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value says all about itself: a number, text, or a container of such, at any depth."""
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return isinstance(value, _PLAIN) or (type(value).__module__ == "numpy" and hasattr(value, "tobytes"))
 
 
 def describe(value: Any) -> str:

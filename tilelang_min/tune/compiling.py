@@ -62,7 +62,7 @@ def run_all(
     A job is called with a function that sends named values (anything that can be pickled) to this process; what was sent before
     the end, whatever that is, is kept.  ``timeout``: seconds for each.
     """
-    if not hasattr(os, "fork") or sys.platform == "darwin":  # libraries of macOS do not survive a fork
+    if not _can_fork():
         for number, job in enumerate(jobs):
             yield _here(number, job)
         return
@@ -82,6 +82,11 @@ def run_all(
     finally:
         for each in running:
             _kill(each)
+
+
+def _can_fork() -> bool:
+    """Libraries of macOS do not survive a fork; a worker of a pool (``multiprocessing`` says) may have no children."""
+    return hasattr(os, "fork") and sys.platform != "darwin" and not multiprocessing.current_process().daemon
 
 
 def _here(number: int, job: Callable[[Send], None]) -> Finished:

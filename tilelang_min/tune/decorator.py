@@ -18,7 +18,7 @@ from tilelang_min.tune.given import inputs_in_force
 from tilelang_min.tune.given import supply_type as check_supply_type
 from tilelang_min.tune.records import Tuned
 from tilelang_min.tune.settings import Settings
-from tilelang_min.tune.space import Configs, expand, named, without
+from tilelang_min.tune.space import Configs, check_complete, expand, kept, named, without
 
 
 def autotune(
@@ -145,7 +145,7 @@ class Autotuned:
     ) -> None:
         functools.update_wrapper(self, jitted, updated=())  # not its for_target, which does not tune
         self.jitted = jitted
-        self.configs = configs
+        self.configs = kept(configs)
         self.settings = settings
         self.loose = loose
         self.cache = cache
@@ -191,14 +191,14 @@ class Autotuned:
             known, constants = dict(kwargs), {}
         fixed = named(self.signature, args, known) | constants  # dimensions of T.const by their names
         configs = without(expand(self.configs, self.signature, args, known), fixed)
+        if self.mode != "eager":
+            check_complete(self.signature, fixed, configs)
         if not configs:
-            kernel: Kernel = self.jitted.compile(*args, **kwargs)
-            kernel.config = None
-            return kernel
+            return _own(self.jitted.compile(*args, **kwargs))
         loose = describe({name: _identity(value) for name, value in fixed.items() if name not in self.loose})
         if self.loose and loose in self._configs:
             config = self._configs[loose]
-            kernel = self.jitted.compile(*args, **kwargs, **config)
+            kernel = _own(self.jitted.compile(*args, **kwargs, **config))
             kernel.config = dict(config)
             return kernel
         tuned, kernel = self._search(configs, args, kwargs, fixed)
@@ -230,7 +230,7 @@ class Autotuned:
             key = None if keys is None else key_of(keys, device, self._described(given))
             tuned = None if key is None else fetch(key)
             if tuned is not None:
-                return tuned, make(tuned.config)
+                return tuned, _own(make(tuned.config))
         tuned, kernel = search(configs, make, target, device, self.settings, given)
         if key is not None:
             store(key, tuned)
@@ -269,8 +269,16 @@ class Autotuned:
         return [settings.decisive(), filled, describe(functions), _identities(given)]
 
 
+def _own(kernel: Kernel) -> Kernel:
+    """The same kernel as an object that nobody else has: what a search found is written on it."""
+    made = Kernel(kernel.bundle, kernel.out_idx)
+    made.rebuild = kernel.rebuild
+    return made
+
+
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    """Whether a value has elements; NumPy's own numbers have a shape too, and are numbers."""
+    return hasattr(value, "dtype") and getattr(value, "shape", ()) != ()
 
 
 def _identity(value: Any) -> Any:

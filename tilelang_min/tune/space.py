@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -18,6 +18,13 @@ Config = dict[str, Any]
 
 Configs = Iterable[Mapping[str, Any]] | Mapping[str, Any] | Callable[..., Any]
 """A list of configurations, a dictionary of lists (every combination), or a function that gives either."""
+
+
+def kept(configs: Configs) -> Configs:
+    """The same, of which nothing is used up by reading: what an iterator gives once becomes a list."""
+    if isinstance(configs, Mapping):
+        return {name: list(values) if isinstance(values, Iterator) else values for name, values in configs.items()}
+    return list(configs) if isinstance(configs, Iterator) else configs
 
 
 def expand(
@@ -65,6 +72,25 @@ def without(configs: list[Config], fixed: Mapping[str, Any]) -> list[Config]:
         if rest and rest not in left:
             left.append(rest)
     return left
+
+
+def check_complete(signature: inspect.Signature, fixed: Mapping[str, Any], configs: list[Config]) -> None:
+    """Raise LanguageError for a parameter that has no default and is in neither the call nor a configuration."""
+    for config in configs or [{}]:
+        missing = [
+            name
+            for name, each in signature.parameters.items()
+            if each.default is each.empty
+            and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+            and name not in fixed
+            and name not in config
+        ]
+        if missing:
+            raise LanguageError(
+                f"the factory needs {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} in neither the call nor "
+                + (f"configuration {config}" if config else "a configuration"),
+                remedy=f"its parameters are {', '.join(signature.parameters)}",
+            )
 
 
 def named(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -286,6 +286,38 @@ def test_a_function_that_is_a_kernel_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert (tuned_function(a, block=32) == 2 * a).all()
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    factory = tuned({"block": [64, 128]}, cache=False)
+    assert factory(np.int64(1024)).parameters[0].shape == (1024,)
+    assert factory(np.int64(2048)).parameters[0].shape == (2048,)
+
+
+def test_what_one_call_found_stays_when_another_sets_everything() -> None:
+    """The first kernel comes from disk, where the second is the same one of the function's memory."""
+    configs = {"block": [128, 256]}
+    a = np.arange(1000, dtype=np.float32)
+    tilelang.autotune(configs=configs, **QUICK)(scaled).compile(a)
+    function = tilelang.autotune(configs=configs, **QUICK)(scaled)
+    kernel = function.compile(a)
+    assert kernel.tuned.stored
+    config = dict(kernel.config)
+    assert function.compile(a, block=config["block"]).config is None
+    assert function.compile(a).config == config
+    assert scaled.compile(a, **config).config is None
+
+
+def test_configurations_of_an_iterator_serve_every_call() -> None:
+    factory = tuned(({"block": block} for block in (64, 128)), cache=False)
+    assert [len(factory(n).tuned.results) for n in (1024, 2048)] == [2, 2]
+    factory = tuned({"block": iter((64, 128))}, cache=False)
+    assert [len(factory(n).tuned.results) for n in (1024, 2048)] == [2, 2]
+
+
+def test_a_call_that_lacks_an_argument() -> None:
+    with pytest.raises(LanguageError, match="needs n, which is in neither the call nor configuration {'block': 64}"):
+        tuned({"block": [64]})()
+
+
 def test_autotuner_in_steps() -> None:
     def over(block: int = 64) -> Any:
         return scale(1024, block=block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -94,3 +95,13 @@ def test_without_processes_jobs_run_here(monkeypatch: pytest.MonkeyPatch) -> Non
     found: list[Any] = list(run_all([done, refused], timeout=1.0))
     assert found[0].sent["value"] == os.getpid()
     assert found[1].status == "refused"
+
+
+def test_a_worker_of_a_pool_has_no_processes_of_its_own() -> None:
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_run_in_a_worker) == (True, "done")
+
+
+def _run_in_a_worker() -> tuple[bool, str]:
+    (found,) = run_all([done], timeout=5.0)
+    return found.sent["value"] == os.getpid(), found.status
