@@ -16,6 +16,7 @@ from tilelang_min.frontend.values import (
     common_type,
     constant,
     convert,
+    divides,
     dtype_of,
     in_float32,
     is_expression,
@@ -219,8 +220,13 @@ class Operators:
     @staticmethod
     def _combine(parts: list[Any], operation: Any) -> Any:
         result = convert(parts[0], "bool")
-        for part in parts[1:]:
-            result = operation(result, convert(part, "bool"))
+        for part in (convert(item, "bool") for item in parts[1:]):
+            if not divides(part):
+                result = operation(result, part)
+            elif operation is tirx.And:  # what stands in front may keep it from dividing by zero
+                result = tirx.if_then_else(result, part, as_expression(False))
+            else:
+                result = tirx.if_then_else(result, as_expression(True), part)
         return result
 
     def _eval_IfExp(self, node: ast.IfExp) -> Any:

@@ -20,7 +20,7 @@ from tilelang_min.frontend.evaluate import Evaluator
 from tilelang_min.frontend.local_tiles import FragmentElement, LocalUse
 from tilelang_min.frontend.reductions import reduction
 from tilelang_min.frontend.regions import copy_regions, tile_region
-from tilelang_min.frontend.values import Access, convert, is_expression, plain_number
+from tilelang_min.frontend.values import Access, convert, divides, is_expression, plain_number
 from tilelang_min.ir.expressions import loads
 from tilelang_min.ir.nodes import Assign, Barrier, Buffer, Copy, Expr, Fill, Gemm, Statement
 from tilelang_min.ir.shared_layout import SharedLayout
@@ -394,14 +394,17 @@ class StatementParser:
         """``buffer[indices] = value``; outside T.Parallel it is an operation of its own.
 
         Under an ``if`` of the nest it happens where that holds: the place of an element in memory is out of range elsewhere, which
-        is not written, and registers keep what they hold.  ``new`` registers have nothing to keep.
+        is not written, and registers keep what they hold.  ``new`` registers have nothing to keep: they are written anyhow, with 0
+        in place of a division, which a CPU does not survive where the condition kept it from dividing by zero.
         """
         converted = convert(value, buffer.dtype)
-        if self.conditions and not new:
+        if self.conditions and (not new or divides(converted)):
             holds = self.conditions[0]
             for condition in self.conditions[1:]:
                 holds = tirx.And(holds, condition)
-            if buffer.scope in ("global", "shared"):
+            if new:
+                converted = tirx.if_then_else(holds, converted, convert(0, buffer.dtype))
+            elif buffer.scope in ("global", "shared"):
                 indices = (tirx.if_then_else(holds, indices[0], tirx.const(-1, "int32")), *indices[1:])
             else:
                 converted = tirx.if_then_else(holds, converted, buffer.var[indices])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import tvm_ffi
 from tvm import ir, tirx
 
 from tilelang_min.ir.nodes import Buffer
@@ -101,6 +102,19 @@ def convert(value: Any, dtype: str) -> Any:
             return _float_constant(float(number), dtype)
         return tirx.const(bool(number) if dtype == "bool" else int(number), dtype)
     return value if dtype_of(value) == dtype else tirx.Cast(DATA_TYPES[dtype].tvm, value)
+
+
+def divides(value: Any) -> bool:
+    """Whether an expression divides integers by what is no constant other than 0: processors may stop at a division by zero."""
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        if not is_float(dtype_of(node)) and not constant(node.b):
+            found.append(node)
+
+    if is_expression(value):
+        tvm_ffi.structural_walk(value, ((tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod), look))
+    return bool(found)
 
 
 def in_float32(function: Callable[..., Any], *operands: Any) -> Any:

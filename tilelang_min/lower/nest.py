@@ -179,20 +179,23 @@ def _group(
         return
     vectors: dict[int, list[Any]] = {}
     outputs: dict[int, tuple[Any, Expr, Any]] = {}
+    stores = _whole_stores(context, nest, points, reads) if exchange is None and width > 1 else {}
+    changed: set[str] = set()
     for number, access in enumerate(nest.accesses):
         if access.buffer.scope not in ("global", "shared") or width == 1:
-            continue
-        if access.atomic and not in_pairs(context, access.buffer):
             continue
         if number in reads.forwarded:
             continue
         if not access.writes:
+            if access.buffer.name in changed:  # vectors are loaded in front of what the nest writes
+                continue
             found = bases[number] if number in bases else vector_bases(context, nest, access, points)
             if found is not None:
                 planned = reads if number in bases else None
                 vectors[number] = _read_vectors(context, access, points, number, found, planned)
             continue
-        base = vector_base(context, nest, access, points) if exchange is None else 0
+        changed.add(access.buffer.name)
+        base = stores.get(number) if exchange is None else 0
         if base is None:
             continue
         made = context.registers(f"{access.buffer.name}_out", access.buffer.tvm_dtype, width)
@@ -222,6 +225,26 @@ def _group(
         else:
             store = tirx.BufferStore(storage, load_vector(registers, 0, width), [ramp(base, width)])
         context.emit(store if guard is None else tirx.IfThenElse(guard, store, None))
+
+
+def _whole_stores(context: Context, nest: Nest, points: list[Point], reads: Reads) -> dict[int, Expr]:
+    """Writes, by access number, that leave as one vector behind all elements of the group, and where they go.
+
+    What the nest does to the same buffer behind such a write may not happen before it.
+    """
+    found: dict[int, Expr] = {}
+    touched: set[str] = set()  # by what happens element by element
+    for number, access in reversed(list(enumerate(nest.accesses))):
+        if not in_memory(access) or number in reads.forwarded:
+            continue
+        whole = access.writes and access.buffer.name not in touched
+        if whole and (not access.atomic or in_pairs(context, access.buffer)):
+            base = vector_base(context, nest, access, points)
+            if base is not None:
+                found[number] = base
+                continue
+        touched.add(access.buffer.name)
+    return found
 
 
 def _read_vectors(

@@ -1,0 +1,74 @@
+"""Kernels whose nests write elements again, and divide, where conditions hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tilelang_min.language as T
+
+
+def guarded_divisions(n: int) -> Any:
+    """Divisions that a condition keeps from dividing by zero: in names, variables, conditions and registers of a nest."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "int32"), D: T.Tensor((n,), "int32"), B: T.Tensor((n,), "int32")):
+        with T.Kernel(T.ceildiv(n, 64), threads=64) as bx:
+            kept = T.alloc_fragment((64,), "int32")
+            T.copy(A[bx * 64], kept)
+            for i in T.Parallel(64):
+                d = D[bx * 64 + i]
+                if d != 0:
+                    x = A[bx * 64 + i] // d
+                    kept[i] = kept[i] % d
+                    if x > 0 and 7 % A[bx * 64 + i] == 1:
+                        y = T.alloc_var("int32", init=100 // x)
+                        y += 1
+                        kept[i] = y
+                if i == 0 or D[bx * 64] == 0 or i // D[bx * 64] > 9:
+                    kept[i] -= 1000
+            T.copy(kept, B[bx * 64])
+
+    return main
+
+
+def divisions_reference(a: Any, d: Any, b: Any) -> tuple[Any]:
+    """What :func:`guarded_divisions` leaves."""
+    out = a.copy()
+    for place, (x, y) in enumerate(zip(a, d, strict=True)):
+        first, i = d[place // 64 * 64], place % 64
+        if y:
+            out[place] = 100 // (x // y) + 1 if x // y > 0 and 7 % x == 1 else x % y
+        if i == 0 or first == 0 or i // first > 9:
+            out[place] -= 1000
+    return (out,)
+
+
+def written_again(n: int) -> Any:
+    """Elements that a nest writes, reads, and writes again where a condition holds, in vectors as long as it can."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16, n), "float32"), B: T.Tensor((16, n), "float32"), C: T.Tensor((16, n), "float32")):
+        with T.Kernel(1, threads=64):
+            tile = T.alloc_fragment((16, n), "float32")
+            kept = T.alloc_shared((16, n), "float32")
+            T.copy(A, tile)
+            for i, j in T.Parallel(16, n):
+                kept[i, j] = 1.0
+                B[i, j] = tile[i, j]
+                if tile[i, j] > 0.0:
+                    B[i, j] = 2.0
+                    kept[i, j] = 3.0
+                tile[i, j] += kept[i, j] + B[i, j]
+                B[i, j] = B[i, j] * 2.0
+            for i, j in T.Parallel(16, n):
+                C[i, j] = tile[i, j] + kept[i, j]
+
+    return main
+
+
+def again_reference(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """What :func:`written_again` leaves."""
+    kept, out = np.where(a > 0, 3, 1), np.where(a > 0, 2, a)
+    return out * 2, a + out + 2 * kept

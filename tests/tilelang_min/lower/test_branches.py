@@ -1,0 +1,25 @@
+"""What conditions inside of nests keep from happening, and in which order the rest does: run on the CPU, simulated for GPUs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_branches import again_reference, divisions_reference, guarded_divisions, written_again
+from kernel_runs import check
+
+TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_divisions_under_conditions(target: str) -> None:
+    random = np.random.default_rng(7)
+    a, d = (random.integers(-9, 10, 192).astype("int32") for _ in range(2))
+    a[a == 0] = 1
+    d[::64] = (0, 3, -2)
+    check(guarded_divisions(192), target, [a, d, np.zeros(192, "int32")], divisions_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_elements_written_again(target: str) -> None:
+    a = np.random.default_rng(8).standard_normal((16, 32)).astype("float32")
+    check(written_again(32), target, [a, a * 0, a * 0], again_reference)
