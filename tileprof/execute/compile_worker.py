@@ -185,8 +185,8 @@ class CaseWorker:
         """Arguments for sample blocks and the expected outputs; the file for the launcher is announced."""
         self.send("stage", stage="preparing inputs and reference")
         parameters, job = self.parameters, self.job
-        check_memory(parameters, self.places)
         numerics = Numerics(job, parameters, job["directory"], int(job["seed"]))
+        check_memory(parameters, numerics.kinds, self.places, reference=bool(job["reference"]))
         path, expected, given = saved_reference(numerics, Path(job["temporary"]))
         tolerance = job["tolerance"]
         default = default_tolerance([parameter["dtype"] for parameter in parameters])
@@ -202,6 +202,14 @@ class CaseWorker:
     def simulate(self, kernel: tilelang.Kernel, arguments: dict[str, Array], expected: dict[str, Array]) -> None:
         """Count a launch by sample blocks, and compare what those blocks wrote with the reference."""
         self.send("stage", stage="simulating")
+        if 0 in self.grid:
+            at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+            text = f"no block is launched at {at}: the grid is {' x '.join(map(str, self.grid))}"
+            if expected:
+                self.send("program_error", reason=f"{text}, and nothing is written")
+            else:
+                self.send("note", text=text)
+            return
         try:
             analysis = kernel.analyse(sizes=self.sizes)
             if analysis.sampled:  # which depends on the inputs

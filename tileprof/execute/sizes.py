@@ -54,18 +54,37 @@ def parameters_of(kernel: tilelang.Kernel, sizes: Mapping[str, int], places: Map
         raise SizesProblem(str(error), places, status="unsupported") from error
 
 
-def check_memory(parameters: Sequence[Mapping[str, Any]], places: Mapping[str, str], free: int | None = None) -> None:
-    """Raise SizesProblem where one set of the case's arrays is larger than this machine's ``free`` memory (found out if None)."""
-    needed = {p["name"]: prod(p["shape"]) * numpy_dtype(p["dtype"]).itemsize for p in parameters}
+def check_memory(
+    parameters: Sequence[Mapping[str, Any]],
+    kinds: Mapping[str, str],
+    places: Mapping[str, str],
+    *,
+    reference: bool = False,
+    free: int | None = None,
+) -> None:
+    """Raise SizesProblem where what a case needs at the least is more than this machine's ``free`` memory (found out if None).
+
+    Needed are its tensors (zeros that are only read take none), a second set of those that the simulator writes, and with a
+    ``reference`` those in float64.
+    """
     free = free_memory() if free is None else free
+    needed: dict[str, int] = {}
+    for parameter in parameters:
+        name, count = parameter["name"], prod(parameter["shape"])
+        size = count * numpy_dtype(parameter["dtype"]).itemsize
+        if parameter["access"] == "in":
+            needed[name] = 0 if kinds.get(name) == "zeros" else size
+        else:
+            needed[name] = 2 * size + (8 * count if reference else 0)
     total = sum(needed.values())
     if free is None or total <= free:
         return
     largest = max(parameters, key=lambda parameter: needed[parameter["name"]])
     shape = " x ".join(str(extent) for extent in largest["shape"])
     raise SizesProblem(
-        f"too large for this machine's memory: the tensors take {numbers.si(total, 'B')} ({largest['name']}, {shape} "
-        f"{largest['dtype']}, {numbers.si(needed[largest['name']], 'B')} of it), and {numbers.si(free, 'B')} are free",
+        f"too large for this machine's memory: tensors, what the simulator writes and the reference take {numbers.si(total, 'B')} "
+        f"({largest['name']}, {shape} {largest['dtype']}, {numbers.si(needed[largest['name']], 'B')} of it), and "
+        f"{numbers.si(free, 'B')} are free",
         places,
         status="unsupported",
     )

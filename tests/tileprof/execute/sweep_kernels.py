@@ -79,6 +79,19 @@ def noted(N, block=64):
     return noted_rows
 
 
+def floored():
+    """Rows of a last block that is not full are forgotten."""
+    M = T.dynamic("m")
+
+    @T.prim_func
+    def main(A: T.Tensor((M,), "float32"), B: T.Tensor((M,), "float32")):
+        with T.Kernel(M // 64, threads=64) as bx:
+            for i in T.Parallel(64):
+                B[bx * 64 + i] = A[bx * 64 + i] * 2.0
+
+    return main
+
+
 def imported(N):
     """Whoever reads this file does not see how the runtime dimensions are called."""
     made = noted(N)

@@ -153,6 +153,10 @@ kernels:
     source: kernels.py:imported
     shapes: [{N: 8}]
     sizes: [{n: 4}, {m: [4, 2e9]}]
+  - name: floored
+    source: kernels.py:floored
+    sizes: [{m: [8, 128]}]
+    reference: kernels.py:double
   - {name: constant, source: "kernels.py:opaque", shapes: [{N: 8}], sizes: [{m: 4}]}
   - {name: broken, source: "kernels.py:raising", args: {M: 3}, sizes: [{m: [4, 5]}]}
 """
@@ -172,7 +176,12 @@ def test_what_only_the_compiler_sees(folder: Folder) -> None:
     assert text.startswith("w.yaml:10:21: parameter A of shape (2000000000, 8) has 16,000,000,000 elements")
     assert reasons["other[N=8,m=4]"][0] == "ok"
     status, text = reasons["constant[N=8,m=4]"]
-    assert text == "w.yaml:11:81: unknown runtime dimension of scale 'm'; none is defined"
+    assert text == "w.yaml:15:81: unknown runtime dimension of scale 'm'; none is defined"
+    assert reasons["floored[m=8]"] == (
+        "incorrect",
+        "no block is launched at m=8: the grid is 0 x 1 x 1, and nothing is written",
+    )
+    assert reasons["floored[m=128]"][0] == "ok"
     # a kernel that cannot be compiled is not tried again for its other sizes
     assert reasons["broken[m=4]"] == reasons["broken[m=5]"]
     assert "does not like you" in reasons["broken[m=5]"][1]
@@ -228,15 +237,19 @@ def test_tensors_that_do_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest
     kernel = tilelang.compile(kernels.noted(96), "cpu")
     places = {"": "w.yaml:3:9", "m": "w.yaml:3:13"}
     parameters = parameters_of(kernel, {"m": 1000}, places)
-    check_memory(parameters, places, free=2 * 1000 * 96 * 4)
+    size = 1000 * 96 * 4
+    check_memory(parameters, {}, places, free=3 * size)  # A, B and what the simulator writes to it
     with pytest.raises(
-        SizesProblem, match=r"w.yaml:3:9: too large .* take 768\skB \(A, 1000 x 96 float32, 384\skB of it\)"
+        SizesProblem, match=r"w.yaml:3:9: too large .* take 1.15\sMB \(B, 1000 x 96 float32, 768\skB of it\)"
     ) as told:
-        check_memory(parameters, places, free=2 * 1000 * 96 * 4 - 1)
+        check_memory(parameters, {}, places, free=3 * size - 1)
     assert told.value.status == "unsupported"
+    check_memory(parameters, {"A": "zeros"}, places, free=2 * size)
+    with pytest.raises(SizesProblem, match="too large"):
+        check_memory(parameters, {"A": "zeros"}, places, free=2 * size, reference=True)
     monkeypatch.setattr(sizes_module, "free_memory", lambda: 1000)
     with pytest.raises(SizesProblem, match="too large"):
-        check_memory(parameters, places)
+        check_memory(parameters, {}, places)
 
     memory, group = tmp_path / "meminfo", tmp_path / "group"
     assert free_memory(memory, group) is None
