@@ -82,9 +82,9 @@ def check_memory(
     largest = max(parameters, key=lambda parameter: needed[parameter["name"]])
     shape = " x ".join(str(extent) for extent in largest["shape"])
     raise SizesProblem(
-        f"too large for this machine's memory: tensors, what the simulator writes and the reference take {numbers.si(total, 'B')} "
-        f"({largest['name']}, {shape} {largest['dtype']}, {numbers.si(needed[largest['name']], 'B')} of it), and "
-        f"{numbers.si(free, 'B')} are free",
+        f"too large for this machine's memory: at least {numbers.si(total, 'B')} are needed, and {numbers.si(free, 'B')} are free\n"
+        f"most is for {largest['name']}, {shape} {largest['dtype']}: {numbers.si(needed[largest['name']], 'B')} with what the "
+        "simulator and the reference make of it",
         places,
         status="unsupported",
     )
