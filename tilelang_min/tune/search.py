@@ -53,6 +53,11 @@ def search(
         with _step(seconds, "measure"):
             chosen = choose(candidates) if settings.prune else candidates
             ordered, reference = _measured(chosen, target, settings, given, said, notes)
+            left_out = [each for each in candidates if each not in chosen]
+            if not ordered and left_out:  # a prediction says nothing of who works
+                for each in left_out:
+                    each.outcome.outcome, each.outcome.reason = "measured", ""
+                ordered, reference = _measured(left_out, target, settings, given, said, notes)
         if not ordered:
             raise TuningError(_nothing(results, "works"), remedy=_remedy(results))
     best = ordered[0]
