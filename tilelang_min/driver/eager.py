@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tilelang_min.driver.call_keys import Surroundings, frozen
 from tilelang_min.driver.eager_lines import make
 from tilelang_min.driver.eager_source import Body
 from tilelang_min.driver.kernel import Kernel
@@ -83,7 +84,7 @@ class EagerFunction:
         self._places = {name: number for number, name in enumerate(self._names)}
         self._most_positional = sum(item.kind is not inspect.Parameter.KEYWORD_ONLY for item in parameters)
         self._defaults = [item.default for item in parameters]
-        self._frozen = [_frozen(item) for item in self._defaults]
+        self._frozen = [frozen(item) for item in self._defaults]
         self._calls: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._sized: dict[Any, list[tuple[Kernel, tuple[int, ...]]]] = {}
@@ -104,6 +105,10 @@ class EagerFunction:
     @functools.cached_property
     def _body(self) -> Body:
         return Body(self._function)
+
+    @functools.cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self._function)
 
     @functools.cached_property
     def _tensors(self) -> tuple[int, ...]:
@@ -187,19 +192,19 @@ class EagerFunction:
         return values, constants
 
     def _key(self, values: Sequence[Any], constants: Mapping[str, Any]) -> Any:
-        """What calls of one kernel have in common: shapes of tensors, and all other arguments."""
-        parts: list[Any] = []
-        defaults, frozen = self._defaults, self._frozen
+        """What calls of one kernel have in common: what stands around the function, shapes of tensors, and all other arguments."""
+        parts: list[Any] = [self._surroundings.key()]
+        defaults, known = self._defaults, self._frozen
         for place in self._others:
             value = values[place]
-            parts.append(frozen[place] if value is defaults[place] else _frozen(value))
+            parts.append(known[place] if value is defaults[place] else frozen(value))
         for place in self._tensors:
-            shape = getattr(values[place], "shape", _frozen)
+            shape = getattr(values[place], "shape", frozen)
             parts.append(
-                _frozen(values[place]) if shape is _frozen else shape if isinstance(shape, tuple) else _frozen(shape)
+                frozen(values[place]) if shape is frozen else shape if isinstance(shape, tuple) else frozen(shape)
             )
         if constants:
-            parts.append(_frozen(constants))
+            parts.append(frozen(constants))
         return tuple(parts)
 
     def _check_given(self, values: Sequence[Any]) -> None:
@@ -253,21 +258,23 @@ class EagerFunction:
         self, key: Any, values: Sequence[Any], constants: Mapping[str, Any]
     ) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel for these arguments, and which of them it takes; kept for calls that follow."""
-        others = (key[: len(self._others)], _frozen(constants))
+        around = key[0]
+        others = (key[: 1 + len(self._others)], frozen(constants))
         found = next((item for item in self._sized.get(others, ()) if _fits(*item, values)), None)
         if found is None:
-            found = self._compiled(self._made(values, constants))
+            found = self._compiled(self._made(values, constants), around)
             if found[0].sizes and found not in self._sized.get(others, ()):
                 self._sized.setdefault(others, []).append(found)
         if len(self._calls) >= _MOST:
             self._calls.clear()
-        self._calls[key] = found
+        if not any(value is inspect.Parameter.empty for value in values):  # a call that lacks tensors is an error
+            self._calls[key] = found
         return found
 
-    def _compiled(self, made: PrimFunc) -> tuple[Kernel, tuple[int, ...]]:
+    def _compiled(self, made: PrimFunc, around: Any) -> tuple[Kernel, tuple[int, ...]]:
         """The kernel, one object however its dimensions were given, and the arguments that it takes."""
         assert made.made is not None
-        key = (_frozen(made.made.values), repr(made.made.parameters))
+        key = (around, frozen(made.made.values), repr(made.made.parameters))
         if key not in self._kernels:
             kernel = self._compiler(made, self.target, **self.options)
             self._kernels[key] = kernel, tuple(self._places[name] for name, _ in made.made.tensors)
@@ -285,28 +292,6 @@ def _fits(kernel: Kernel, places: tuple[int, ...], values: Sequence[Any]) -> boo
         ):
             return False
     return True
-
-
-def _frozen(value: Any) -> Any:
-    """A key that is equal for equal values of equal types, also of what may change."""
-    if isinstance(value, (str, int)):
-        return (type(value), value)
-    if isinstance(value, (list, tuple)):
-        return (type(value), *map(_frozen, value))
-    if isinstance(value, dict):
-        return (
-            type(value),
-            *sorted(((repr(key), _frozen(item)) for key, item in value.items()), key=lambda pair: pair[0]),
-        )
-    if isinstance(value, (set, frozenset)):
-        return (type(value), *sorted(map(repr, value)))
-    if isinstance(value, float):
-        return (type(value), repr(value))  # 0.0 and -0.0 are equal, NaN is not itself
-    try:
-        hash(value)
-    except TypeError:
-        return (type(value), repr(value))
-    return (type(value), value)
 
 
 def par_compile(

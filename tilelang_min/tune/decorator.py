@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilelang_min.driver.call_keys import Surroundings, frozen
 from tilelang_min.driver.devices import device_for
 from tilelang_min.driver.kernel import Kernel
 from tilelang_min.driver.keys import describe, kernel_key
@@ -165,6 +166,10 @@ class Autotuned:
         """The same for another target."""
         return Autotuned(self.jitted.for_target(name), self.configs, self.settings, self.loose, self.cache)
 
+    @functools.cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(inspect.unwrap(self.jitted))
+
     def prim_func(self, *args: Any, **kwargs: Any) -> Any:
         """The uncompiled kernel of one configuration, which the call gives."""
         return self.jitted.prim_func(*args, **kwargs)
@@ -178,7 +183,7 @@ class Autotuned:
 
     def compile(self, *args: Any, **kwargs: Any) -> Kernel:
         """The best kernel for these arguments: from a search, or from this process's or the disk's memory of one."""
-        memo = _memo(args, kwargs)
+        memo = self._surroundings.key(), _memo(args, kwargs)
         with self._lock:
             if memo not in self._found:
                 self._found[memo] = self._best(args, kwargs)
@@ -293,13 +298,8 @@ def _identities(tensors: Sequence[Any] | None) -> list[Any] | None:
 def _memo(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What a call is remembered by."""
     given = inputs_in_force()
-    key = (
-        tuple((type(each), _identity(each)) for each in args),
-        tuple((name, type(value), _identity(value)) for name, value in sorted(kwargs.items())),
-        None if given is None else tuple(_identity(each) for each in given),
+    return (
+        tuple(frozen(_identity(each)) for each in args),
+        tuple((name, frozen(_identity(value))) for name, value in sorted(kwargs.items())),
+        None if given is None else tuple(frozen(_identity(each)) for each in given),
     )
-    try:
-        hash(key)
-    except TypeError:  # lists, say
-        return describe([list(map(_identity, args)), {name: _identity(kwargs[name]) for name in kwargs}, repr(key[2])])
-    return key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +26,7 @@ from quickstart_kernels import module
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tilelang_min.errors import LaunchError, ShapeError
+from tilelang_min.errors import LanguageError, LaunchError, ShapeError
 from tilelang_min.language import PrimFunc
 from tileprof.errors import UsageError
 
@@ -307,6 +309,65 @@ def test_constants_of_other_types_are_other_kernels() -> None:
     values = [scale.compile(x, x, value) for value in (1, 1.0, True, -0.0, 0.0)]
     assert len({id(kernel) for kernel in values}) == len(values)
     assert scale.compile(x, x, 1.0) is values[1]
+
+
+class Options:
+    def __init__(self, amount: float) -> None:
+        self.amount = amount
+
+
+AMOUNT = 1.0
+AMOUNTS = {1: 10.0}
+
+
+def moved(own: Any) -> Any:
+    """A function that adds what stands in its module, its closure, its argument and the environment."""
+
+    @tilelang.jit(target="cpu")
+    def move(A, options=None):
+        N = T.const("N")
+        A: T.Tensor((N,), "float32")
+        B = T.empty((N,), "float32")
+        outside = tuple(json.loads(os.environ["TEST_EAGER_AMOUNTS"]))
+        given = options.amount if options is not None else 0.0
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(N):
+                B[i] = A[i] + AMOUNT + AMOUNTS[1] + own[0] + outside[0] + given
+        return B
+
+    return move
+
+
+def test_another_value_anywhere_is_another_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that only the disk cache could mistake: a tuple that the lines in front of the kernel make."""
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TEST_EAGER_AMOUNTS", "[10000.0]")
+    own, zeros, options = [100.0], np.zeros(8, np.float32), Options(0.5)
+    move = moved(own)
+    assert move(zeros)[0] == 10111.0
+    known = move.compile(zeros)
+    monkeypatch.setitem(globals(), "AMOUNT", 2.0)
+    assert move(zeros)[0] == 10112.0
+    monkeypatch.setitem(AMOUNTS, 1, 20.0)
+    assert move(zeros)[0] == 10122.0
+    own[0] = 200.0
+    assert move(zeros)[0] == 10222.0
+    assert move(zeros, options)[0] == 10222.5
+    options.amount = 0.25
+    assert move(zeros, options)[0] == 10222.25
+    monkeypatch.setitem(globals(), "AMOUNT", 1.0)
+    monkeypatch.setitem(AMOUNTS, 1, 10.0)
+    own[0] = 100.0
+    assert move.compile(zeros) is known
+    monkeypatch.setenv("TEST_EAGER_AMOUNTS", "[20000.0]")
+    assert moved([100.0])(zeros)[0] == 20111.0
+
+
+def test_a_call_without_tensors_is_an_error_also_when_the_kernel_is_known() -> None:
+    scaled = scale.compile(N=24)
+    assert scaled is scale.compile(N=24)
+    with pytest.raises(LanguageError, match="scale needs X"):
+        scale(N=24)
 
 
 def test_a_second_call_costs_little_more_than_a_call_of_the_kernel() -> None:

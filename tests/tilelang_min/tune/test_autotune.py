@@ -308,6 +308,29 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert factory(np.int64(2048)).parameters[0].shape == (2048,)
 
 
+ADDED = 1.0
+
+
+def test_another_value_around_the_factory_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tilelang.autotune(configs={"block": [64, 128]}, cache=False, **QUICK)
+    @tilelang.jit(target="cpu")
+    def add(n: int, block: int = 64) -> Any:
+        @T.prim_func
+        def main(A: T.Tensor((n,), "float32"), C: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+                for i in T.Parallel(block):
+                    C[bx * block + i] = A[bx * block + i] + ADDED
+
+        return main
+
+    a, c = np.zeros(256, np.float32), np.zeros(256, np.float32)
+    add(256)(a, c)
+    assert (c == 1.0).all()
+    monkeypatch.setitem(globals(), "ADDED", 2.0)
+    add(256)(a, c)
+    assert (c == 2.0).all()
+
+
 def test_what_one_call_found_stays_when_another_sets_everything() -> None:
     """The first kernel comes from disk, where the second is the same one of the function's memory."""
     configs = {"block": [128, 256]}
