@@ -23,6 +23,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from tilelang_min.errors import TileLangError
+from tilelang_min.tune.ends import SPARE_S, death, end_after
 
 Send = Callable[[str, Any], None]
 
@@ -72,7 +73,7 @@ def run_all(
     try:
         while waiting or running:
             while waiting and len(running) < most:
-                running.append(_start(*waiting.pop()))
+                running.append(_start(*waiting.pop(), timeout))
             ends = min(each.started for each in running) + timeout
             wait([each.connection for each in running], max(0.0, ends - time.monotonic()))
             for each in list(running):
@@ -110,11 +111,11 @@ def _outcome(job: Callable[[Send], None], send: Send) -> tuple[str, str]:
     return "done", ""
 
 
-def _start(number: int, job: Callable[[Send], None]) -> _Running:
+def _start(number: int, job: Callable[[Send], None], timeout: float) -> _Running:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
-    process = context.Process(target=_work, args=(job, theirs, errors.fileno()), daemon=True)
+    process = context.Process(target=_work, args=(job, theirs, errors.fileno(), timeout), daemon=True)
     with warnings.catch_warnings():
         # Python 3.12 warns of forks while threads run.  Locks of ours are made anew in the child (os.register_at_fork); one of
         # somebody else's costs this configuration its time limit.
@@ -124,9 +125,10 @@ def _start(number: int, job: Callable[[Send], None]) -> _Running:
     return _Running(Finished(number), process, ours, errors, time.monotonic())
 
 
-def _work(job: Callable[[Send], None], connection: Connection, errors: int) -> None:
+def _work(job: Callable[[Send], None], connection: Connection, errors: int, timeout: float) -> None:
     """The child: a process group of its own, so that compilers that it starts end with it; stderr to a file."""
     os.setpgid(0, 0)
+    end_after(timeout + SPARE_S)
     os.dup2(errors, 2)
 
     def send(name: str, value: Any) -> None:
@@ -152,7 +154,7 @@ def _ended(each: _Running, timeout: float) -> bool:
     except (EOFError, OSError):  # it died without a word
         each.process.join(5.0)
         finished.status = "crashed"
-        finished.reason = _death(each.process.exitcode) + _last_line(each.errors)
+        finished.reason = death(each.process.exitcode, "the compiling process", each.errors)
         _close(each)
         return True
     if finished.seconds < timeout:
@@ -186,16 +188,3 @@ def _kill(each: _Running) -> None:
     each.process.join(5.0)
     each.connection.close()
     each.errors.close()
-
-
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return f"the compiling process died of {signal.Signals(-code).name}"
-    return f"the compiling process ended with status {code}"
-
-
-def _last_line(errors: Any) -> str:
-    errors.seek(0)
-    lines = [line.strip() for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
-    return f": {lines[-1]}" if lines else ""

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Self
+
+from tilelang_min.tune.ends import SPARE_S, death
 
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 _CHILD = f"import sys; sys.path.insert(0, {_ROOT!r}); from tilelang_min.tune.bench import main; main()"
@@ -70,7 +72,7 @@ class Device:
         assert process is not None
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps(question).encode() + b"\n")
+            process.stdin.write(json.dumps({**question, "limit": timeout + SPARE_S}).encode() + b"\n")
             process.stdin.flush()
             answer: dict[str, Any] = json.loads(self._line(timeout))
         except TimeoutError:
@@ -79,7 +81,7 @@ class Device:
         except (OSError, EOFError):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5.0)
-            reason = _death(process.returncode) + self._last_words()
+            reason = death(process.returncode, "the process that ran it", self.errors)
             self._end()
             raise Trouble("crashed", reason) from None
         if "error" in answer:
@@ -106,8 +108,7 @@ class Device:
         descriptor = self.process.stdout.fileno()
         ends = time.monotonic() + timeout
         while b"\n" not in self.rest:
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, ends - time.monotonic()))
-            if not ready:
+            if not wait([descriptor], max(0.0, ends - time.monotonic())):  # of any number, unlike select
                 raise TimeoutError
             part = os.read(descriptor, 1 << 16)
             if not part:
@@ -115,12 +116,6 @@ class Device:
             self.rest += part
         line, _, self.rest = self.rest.partition(b"\n")
         return line
-
-    def _last_words(self) -> str:
-        self.errors.seek(0)
-        text = self.errors.read().decode(errors="replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f": {lines[-1]}" if lines else ""
 
     def _end(self) -> None:
         process, self.process = self.process, None
@@ -134,10 +129,3 @@ class Device:
             with suppress(OSError):
                 if stream is not None:
                     stream.close()
-
-
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return f"the process that ran it died of {signal.Signals(-code).name}"
-    return f"the process that ran it ended with status {code}"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +106,46 @@ def test_a_worker_of_a_pool_has_no_processes_of_its_own() -> None:
 def _run_in_a_worker() -> tuple[bool, str]:
     (found,) = run_all([done], timeout=5.0)
     return found.sent["value"] == os.getpid(), found.status
+
+
+@pytest.mark.parametrize("which", ["compiling", "measuring"])
+def test_nothing_outlives_its_limit_where_the_parent_is_killed(which: str) -> None:
+    started = subprocess.run([sys.executable, "-c", _KILLED, which], capture_output=True, text=True, timeout=60)
+    assert started.returncode == -9, started.stderr
+    child = int(started.stdout)
+    ends = time.monotonic() + 30.0
+    while _runs(child):
+        assert time.monotonic() < ends, "it still runs"
+        time.sleep(0.05)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+_KILLED = """
+import os, signal, sys, threading, time
+from tilelang_min.tune import compiling, device
+compiling.SPARE_S = device.SPARE_S = 0.2
+
+def hang(send):
+    os.write(1, str(os.getpid()).encode())
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+
+if sys.argv[1] == "compiling":
+    list(compiling.run_all([hang], timeout=1.0))
+else:
+    device._CHILD = (
+        "import os, sys, time; from tilelang_min.tune import bench\\n"
+        "bench.Bench.open = lambda *_, **__: (os.kill(os.getppid(), 9), time.sleep(600))\\n"
+        "bench.main()"
+    )
+    measuring = device.Device()
+    measuring._start()
+    print(measuring.process.pid, flush=True)
+    measuring.open("none", {}, 1.0)
+"""
