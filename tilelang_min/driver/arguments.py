@@ -186,6 +186,15 @@ def _host_view(parameter: Parameter, argument: Any) -> Any:
     return np.from_dlpack(argument)
 
 
+def torch_tensor(dtype: str, array: Any) -> Any:
+    """A copy of a NumPy array as torch's, also of types that NumPy and torch know by different names."""
+    import numpy as np
+
+    torch = sys.modules["torch"]
+    raw = torch.from_numpy(np.array(array, copy=True).reshape(-1).view(np.uint8))
+    return raw.view(getattr(torch, DATA_TYPES[dtype].tvm)).reshape(array.shape)
+
+
 def _device_pointer(parameter: Parameter, argument: Any) -> int:
     import numpy as np
 

@@ -220,11 +220,14 @@ class Kernel(SimulatedKernel):
 
         return bind(self, args)
 
-    def get_profiler(self) -> Profiler:
-        """An object with ``do_bench()``, as in TileLang."""
+    def get_profiler(self, tensor_supply_type: Any = "Auto") -> Profiler:
+        """An object with ``do_bench()`` and ``assert_allclose(reference)``, as in TileLang.
+
+        ``tensor_supply_type``: how inputs are filled that nobody gives, a ``tilelang.TensorSupplyType`` or its name.
+        """
         from tilelang_min.driver.profiler import Profiler
 
-        return Profiler(self)
+        return Profiler(self, tensor_supply_type)
 
 
 def load(path: str | os.PathLike[str]) -> Kernel:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from tilelang_min.driver import arguments as call_arguments
+from tilelang_min.driver.fills import filled
 from tilelang_min.errors import TuningError
 from tilelang_min.program import Parameter
 from tilelang_min.program import sizes as runtime_sizes
-from tilelang_min.program.dtypes import DATA_TYPES, is_float, numpy_dtype
+from tilelang_min.program.dtypes import DATA_TYPES, numpy_dtype
 from tilelang_min.tune.given import TensorSupplyType
 
 
@@ -71,7 +73,7 @@ class Inputs:
                 shape = parameter.extents
             else:
                 shape = parameter.extents
-                made = filled(parameter, self.kind, generator)
+                made = filled(parameter, self.kind.name, generator)
                 tensor, array = self._as_tensor(made, parameter), made.tobytes()
             file = None
             if array is not None and parameter.access != "out":
@@ -136,30 +138,9 @@ def _called(supply: Callable[..., Any], parameters: list[Parameter]) -> list[Any
     return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
-def filled(parameter: Parameter, kind: TensorSupplyType, generator: np.random.Generator) -> np.ndarray[Any, Any]:
-    """An input of a parameter's shape and type."""
-    dtype, shape = numpy_dtype(parameter.dtype), parameter.extents
-    floating = is_float(parameter.dtype)
-    if kind is TensorSupplyType.Zero:
-        return np.zeros(shape, dtype)
-    if kind is TensorSupplyType.One:
-        return np.ones(shape, dtype)
-    if parameter.dtype == "bool":
-        return generator.integers(0, 2, shape).astype(dtype)
-    if kind is TensorSupplyType.Integer or (not floating and kind is not TensorSupplyType.Auto):
-        low = 0 if parameter.dtype.startswith("uint") else -2
-        return generator.integers(low, 3, shape).astype(dtype)
-    if not floating:
-        return generator.integers(0, 100, shape).astype(dtype)
-    if kind is TensorSupplyType.Uniform:
-        return generator.uniform(-1.0, 1.0, shape).astype(dtype)
-    return generator.standard_normal(shape, dtype=np.float32).astype(dtype)
-
-
 def torch_tensor(torch: Any, array: np.ndarray[Any, Any], dtype: str, on_gpu: bool) -> Any:
     """An array as torch's; on the current GPU where that is asked for and there is one."""
-    made = torch.from_numpy(np.array(array, copy=True).reshape(-1).view(np.uint8).copy())
-    made = made.view(getattr(torch, DATA_TYPES[dtype].tvm)).reshape(array.shape)
+    made = call_arguments.torch_tensor(dtype, array)
     return made.cuda() if on_gpu and torch.cuda.is_available() else made
 
 
