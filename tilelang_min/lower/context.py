@@ -105,8 +105,15 @@ class Context:
         return condition, condition
 
     def bound(self, value: Expr) -> Any:
-        """A loop's start or extent in the thread program: one that a variable holds is read, and does not change meanwhile."""
-        return index(replace_loads(value, self.read({})) if loads(value) else value)
+        """A loop's start or extent, or a stage counted from it, in the thread program: what a variable holds is read, and does not
+        change meanwhile.  Parts of ``value`` may be of the thread program already."""
+        read = self.read({})
+        storage = list(self.storage.values())
+
+        def element(load: Any) -> Any:
+            return load if any(load.source.same_as(item) for item in storage) else read(load)
+
+        return index(replace_loads(value, element) if loads(value) else value)
 
     @contextmanager
     def nested(self) -> Iterator[list[Any]]:
@@ -261,7 +268,7 @@ class Context:
             total = layout.element(self.simplify(row), self.simplify(indices[-1]))
         stages = self.program.stages.get(buffer.name, 1)
         if stages > 1 and stage is not None:
-            total = total + index(stage) % stages * (buffer.elements if layout is None else layout.pitch)
+            total = total + self.bound(stage) % stages * (buffer.elements if layout is None else layout.pitch)
         return self.simplify(total)
 
     def place(self, region: Region, stage: Expr, row: Expr, column: Expr) -> Any:

@@ -128,7 +128,7 @@ class _Operand:
         self.layout = context.layout_of(region.buffer)
         self.along_k = along_k
         stages = context.program.stages.get(region.buffer.name, 1)
-        base = index(stage) % stages * self.layout.pitch if stages > 1 and stage is not None else index(0)
+        base = context.bound(stage) % stages * self.layout.pitch if stages > 1 and stage is not None else index(0)
         element = base + self._element(start)
         address = cuda.cvta_generic_to_shared(
             context.storage[region.buffer.name].ptr_to([index(context.simplify(element))])

@@ -100,14 +100,15 @@ def streams_of(context: Context, loop: Loop, block: tuple[Sequence[Any], Sequenc
     """What the iteration after the present one copies from tensors; ``block``: block variables and their next values."""
     variable = loop.variable
     following = index(variable) + 1
-    last = tirx.EQ(following, context.bound(loop.start) + context.bound(loop.extent))
+    start = context.bound(loop.start)
+    last = tirx.EQ(following, start + context.bound(loop.extent))
     found: list[Stream] = []
     for copy in loop.body:
         number = _moving(context, copy, [variable])
         if number is None:
             continue
         after = substitute(number, [(variable, following)])
-        first = substitute(substitute(number, [(variable, loop.start)]), list(zip(*block, strict=True)))
+        first = substitute(substitute(number, [(variable, start)]), list(zip(*block, strict=True)))
         found += _stream(context, copy, tirx.Select(last, index(first), index(after)))
     return found
 

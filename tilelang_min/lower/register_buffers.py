@@ -157,7 +157,8 @@ class _Writer:
         """Part ``number`` of the copies that iteration ``iteration`` starts."""
         context, copies = self.context, self.copies
         assert isinstance(copies, Conditional)
-        with context.assuming(copies.condition), context.nested() as whole:
+        condition, known = context.condition(copies.condition)
+        with context.assuming(known), context.nested() as whole:
             self.block(context, self.layouts, copies.then)
         flat: list[tuple[Any, Any]] = []  # markers and what they mark
         marker = None
@@ -180,7 +181,7 @@ class _Writer:
                 marker = mark
             body.append(item)
         context.mark(copies.operation)
-        branch = tirx.IfThenElse(copies.condition, sequence(body), None)
+        branch = tirx.IfThenElse(condition, sequence(body), None)
         variable = self.loop.variable
 
         def replace(found: Any) -> Any:

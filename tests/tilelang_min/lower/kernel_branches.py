@@ -72,3 +72,34 @@ def again_reference(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     """What :func:`written_again` leaves."""
     kept, out = np.where(a > 0, 3, 1), np.where(a > 0, 2, a)
     return out * 2, a + out + 2 * kept
+
+
+def lengths_in_memory(steps: int) -> Any:
+    """A pipeline that starts and ends where memory says; its tiles are large enough for all that pipelines of constants get."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, steps * 64), "float16"),
+        B: T.Tensor((steps * 64, 64), "float16"),
+        Bounds: T.Tensor((3,), "int32"),
+        C: T.Tensor((128, 64), "float32"),
+    ):
+        with T.Kernel(1, 2, threads=128) as (bx, by):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            for k in T.Pipelined(Bounds[by], Bounds[by + 1], num_stages=3):
+                T.copy(A[by * 64, k * 64], a)
+                T.copy(B[k * 64, 0], b)
+                T.gemm(a, b, c)
+            T.copy(c, C[by * 64, 0])
+
+    return main
+
+
+def lengths_reference(a: Any, b: Any, bounds: Any, c: Any) -> tuple[Any]:
+    """Each half of the rows with its own part of K."""
+    parts = [slice(64 * low, 64 * high) for low, high in zip(bounds, bounds[1:], strict=False)]
+    wide = a.astype("float64"), b.astype("float64")
+    return (np.concatenate([wide[0][64 * y : 64 * y + 64, part] @ wide[1][part] for y, part in enumerate(parts)]),)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_branches import again_reference, divisions_reference, guarded_divisions, written_again
+from kernel_branches import (
+    again_reference,
+    divisions_reference,
+    guarded_divisions,
+    lengths_in_memory,
+    lengths_reference,
+    written_again,
+)
 from kernel_runs import check
 
 TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
@@ -23,3 +30,12 @@ def test_divisions_under_conditions(target: str) -> None:
 def test_elements_written_again(target: str) -> None:
     a = np.random.default_rng(8).standard_normal((16, 32)).astype("float32")
     check(written_again(32), target, [a, a * 0, a * 0], again_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("bounds", [(1, 4, 4), (0, 1, 3)])
+def test_pipelines_between_bounds_in_memory(bounds: tuple[int, ...], target: str) -> None:
+    random = np.random.default_rng(9)
+    a, b = (random.integers(-2, 3, shape).astype("float16") for shape in ((128, 256), (256, 64)))
+    arrays = [a, b, np.array(bounds, "int32"), np.zeros((128, 64), "float32")]
+    check(lengths_in_memory(4), target, arrays, lengths_reference)
