@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def lengths_in_memory(steps: int) -> Any:
         Bounds: T.Tensor((3,), "int32"),
         C: T.Tensor((128, 64), "float32"),
     ):
-        with T.Kernel(1, 2, threads=128) as (bx, by):
+        with T.Kernel(1, 2, threads=128) as (_, by):
             a = T.alloc_shared((64, 64), "float16")
             b = T.alloc_shared((64, 64), "float16")
             c = T.alloc_fragment((64, 64), "float32")
@@ -100,6 +101,6 @@ def lengths_in_memory(steps: int) -> Any:
 
 def lengths_reference(a: Any, b: Any, bounds: Any, c: Any) -> tuple[Any]:
     """Each half of the rows with its own part of K."""
-    parts = [slice(64 * low, 64 * high) for low, high in zip(bounds, bounds[1:], strict=False)]
+    parts = [slice(64 * low, 64 * high) for low, high in pairwise(bounds)]
     wide = a.astype("float64"), b.astype("float64")
     return (np.concatenate([wide[0][64 * y : 64 * y + 64, part] @ wide[1][part] for y, part in enumerate(parts)]),)
