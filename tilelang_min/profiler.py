@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host, method_of
 
 __all__ = ["Measurement", "do_bench", "measure"]
 
@@ -42,9 +42,12 @@ def do_bench(
     quantiles: Sequence[float] | None = None,
     flush_l2: bool = True,
     method: str = "auto",
+    backend: str | None = None,
 ) -> Any:
     """Milliseconds of ``fn``: the median, or a list of the ``quantiles`` asked for.  See :func:`measure`.
 
-    ``warmup`` and ``rep`` are milliseconds to spend on calls before and on samples.
+    ``warmup`` and ``rep`` are milliseconds to spend on calls before and on samples; ``backend`` is TileLang's word for ``method``:
+    ``event``, ``cudagraph``, or ``cupti``, which is timed as ``auto`` does.
     """
+    method = method_of(backend, method)
     return measure(fn, warmup_ms=warmup, rep_ms=rep, flush_l2=flush_l2, method=method).milliseconds(quantiles)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang_min.driver import arguments as call_arguments
 from tilelang_min.driver.fills import supplied_arguments, way
 from tilelang_min.errors import LaunchError
-from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host
+from tilelang_min.runtime.measuring import Measurement, check_method, measure_gpu, measure_host, method_of
 
 if TYPE_CHECKING:
     from tilelang_min.driver.kernel import Kernel
@@ -37,11 +37,16 @@ class Profiler:
         quantiles: Sequence[float] | None = None,
         flush_l2: bool = True,
         method: str = "auto",
+        backend: str | None = None,
+        input_tensors: Sequence[Any] | None = None,
     ) -> Any:
         """Median time of a call in milliseconds, or a list of the ``quantiles`` asked for.
 
-        With a function in place of tensors, ``do_bench(reference)``, that is timed on inputs made for the kernel.
+        With a function in place of tensors, ``do_bench(reference)``, that is timed on inputs made for the kernel.  ``backend`` is
+        TileLang's word for ``method``; ``input_tensors`` are another way to give tensors.
         """
+        method = method_of(backend, method)
+        args = args or tuple(input_tensors or ())
         if len(args) == 1 and callable(args[0]) and not hasattr(args[0], "shape"):
             return self._timed(args[0], warmup, rep, flush_l2, method).milliseconds(quantiles)
         measured = self.measure(*args, warmup=warmup, rep=rep, flush_l2=flush_l2, method=method)

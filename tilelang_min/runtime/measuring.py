@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_min.errors import LaunchError
+from tilelang_min.errors import LaunchError, did_you_mean
 
 SHORT_NS = 50_000.0
 """Work that events say is shorter is replayed from a graph where the method is left open: an event, a launch and an event take
@@ -161,6 +161,19 @@ def measure_host(
             flush()
         times.append(one())
     return Measurement(tuple(times), "wall", flush is not None, calls + before)
+
+
+_BACKENDS = {"event": "events", "cupti": "auto", "cudagraph": "graph"}
+"""TileLang's words for how a GPU is timed, and ours."""
+
+
+def method_of(backend: str | None, method: str) -> str:
+    """``method``, or what TileLang's ``backend`` means where only that is given.  LaunchError for an unknown one."""
+    if backend is None:
+        return method
+    if backend not in _BACKENDS:
+        raise LaunchError(f"there is no backend {backend!r}", remedy=did_you_mean(backend, _BACKENDS))
+    return _BACKENDS[backend] if method == "auto" else method
 
 
 def check_method(method: str, known: Sequence[str] = METHODS) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import tilelang_min as tilelang
 import tilelang_min.language as T
-from tilelang_min.errors import LanguageError
+from tilelang_min.errors import LanguageError, LaunchError
+from tilelang_min.profiler import do_bench
 
 
 def doubled(n: int) -> Any:
@@ -61,3 +62,16 @@ def test_outputs_as_the_second_argument() -> None:
 def test_integers_of_launches() -> None:
     assert [tilelang.cdiv(n, 4) for n in (1, 4, 5)] == [1, 1, 2]
     assert [tilelang.next_power_of_2(n) for n in (0, 1, 3, 64, 65)] == [1, 1, 4, 64, 128]
+
+
+def test_timing_by_the_words_of_tilelang() -> None:
+    kernel = tilelang.compile(doubled(32), "cpu", out_idx=[1])
+    profiler = kernel.get_profiler()
+    assert profiler.do_bench(backend="cupti", rep=2, input_tensors=[np.ones(32, "float32")]) > 0
+    calls: list[int] = []
+    assert do_bench(lambda: calls.append(1), warmup=1, rep=1, method="wall", backend="event") >= 0
+    assert calls
+    for timed in (profiler.do_bench, lambda **words: do_bench(lambda: None, **words)):
+        with pytest.raises(LaunchError, match="there is no backend 'cuptj'") as caught:
+            timed(backend="cuptj")
+        assert "did you mean 'cupti'" in (caught.value.remedy or "")
