@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tilelang_min.language as T
@@ -59,3 +60,32 @@ def test_prim_func_keeps_the_function_and_its_surroundings() -> None:
     assert main.name == "main"
     assert main.scope["local"] == 3
     assert main.function.__name__ == "main"
+
+
+@pytest.mark.parametrize(
+    ("written", "shape", "dtype"),
+    [
+        (T.Tensor((4, 8)), (4, 8), "float32"),
+        (T.Tensor[4, 8], (4, 8), "float32"),
+        (T.Tensor[[4, 8]], [4, 8], "float32"),
+        (T.Tensor[4], 4, "float32"),
+        (T.Tensor[4, "float16"], 4, "float16"),
+        (T.Tensor[[4, 8], T.float16], [4, 8], "float16"),
+        (T.Tensor[(4, 8), "float16"], (4, 8), "float16"),
+        (T.Tensor[4, np.float16], 4, np.float16),
+    ],
+)
+def test_spellings_of_tensors(written: T.Tensor, shape: object, dtype: object) -> None:
+    assert (written.shape, written.dtype) == (shape, dtype)
+
+
+def test_runtime_dimensions_compute_and_decide_nothing() -> None:
+    m, n = T.dynamic("m, n")
+    assert str(T.ceildiv(m, 64)) == "(((m + 64) - 1) // 64)"
+    assert str(3 - 2 * n % m) == "(3 - ((2 * n) % m))"
+    for decides in (bool, range, lambda size: size > 3, lambda size: size <= 3, lambda size: [0, 1][size]):
+        for size in (m, m + 1):
+            with pytest.raises(LanguageError, match="is known at launch alone and cannot decide anything before"):
+                decides(size)
+    with pytest.raises(TypeError):
+        m + 0.5

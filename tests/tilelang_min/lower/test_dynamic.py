@@ -82,6 +82,25 @@ def test_vectors_of_any_length(target: str) -> None:
         np.testing.assert_array_equal(length, n - np.arange(n))
 
 
+def test_sizes_are_computed_in_front_of_the_kernel_too() -> None:
+    """What a factory computes of a runtime dimension is what its kernel would."""
+    m = T.dynamic("m")
+    blocks, rest = (2 * m + 3) // 4 - m % 2, 100 - m
+
+    @T.prim_func
+    def main(A: T.Tensor((m,), "int32")):
+        with T.Kernel(blocks, threads=32) as bx:
+            A[bx] = rest
+
+    kernel = tilelang.compile(main, "cpu", cache=False)
+    for size in (1, 2, 9, 40):
+        expected = (2 * size + 3) // 4 - size % 2
+        assert kernel.grid_for({"m": size}) == (expected, 1, 1)
+        array = np.zeros(size, np.int32)
+        kernel(array)
+        np.testing.assert_array_equal(array, np.where(np.arange(size) < expected, 100 - size, 0))
+
+
 def test_counts_are_those_of_a_kernel_compiled_for_the_size() -> None:
     """Of a product whose rows are known at launch, at 192 of them; the accesses are as wide."""
     kernel = tilelang.compile(matmul(64, 64), "cuda:sm_80", cache=False)
