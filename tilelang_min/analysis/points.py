@@ -1,22 +1,20 @@
 """How many points of a box of integers satisfy conditions: exact counting of what ragged tiles and branches leave out.
 
 Conditions are TVM expressions.  Those that share no variable are counted apart and multiplied, so that the extents of a
-matrix product meet one another never: each group is enumerated with NumPy.
+matrix product meet one another never: each group is counted with NumPy (:mod:`tilelang_min.program.counting`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 
-from tilelang_min.program.work import MOST_POINTS
-
-LIMIT = MOST_POINTS
-"""Largest group that is enumerated; of larger ones all points count."""
+from tilelang_min.program.counting import MOST_POINTS, count_where
 
 
 class NotCountable(Exception):
@@ -26,7 +24,7 @@ class NotCountable(Exception):
 def count_points(variables: Mapping[Any, tuple[int, int]], conditions: Sequence[Any]) -> int:
     """Points of the box ``variables`` (variable -> first value, number of values) at which all conditions hold.
 
-    A condition that cannot be counted (it reads a tensor, or its group is too large) is taken to hold everywhere.
+    A condition that cannot be counted (it reads a tensor, or too many points would meet) is taken to hold everywhere.
     """
     known = {handle_of(variable): (variable, first, extent) for variable, (first, extent) in variables.items()}
     total = 1
@@ -126,23 +124,23 @@ def row_numbers(table: Any) -> Any:
 
 
 def _count_group(variables: list[tuple[Any, int, int]], conditions: list[Any]) -> int:
-    size = 1
-    for _, _, extent in variables:
-        size *= extent
-    if size == 0 or size > LIMIT:
-        return size
+    extents = {handle_of(variable): extent for variable, _, extent in variables}
+    if 0 in extents.values():
+        return 0
     values: dict[int, Any] = {}
     for axis, (variable, first, extent) in enumerate(variables):
         shape = [1] * len(variables)
         shape[axis] = extent
         values[handle_of(variable)] = np.arange(first, first + extent).reshape(shape)
-    holds = np.ones([extent for _, _, extent in variables], bool)
+    tables = []
     for condition in conditions:
+        if prod(extents.get(handle, 1) for handle in variables_of(condition)) > MOST_POINTS:
+            continue
         try:
-            holds &= np.asarray(evaluate(condition, values), bool)
+            tables.append(np.asarray(evaluate(condition, values), bool))
         except NotCountable:
             continue
-    return int(holds.sum())
+    return count_where(list(extents.values()), tables)
 
 
 _BINARY: dict[Any, Any] = {

@@ -15,9 +15,7 @@ from math import prod
 from typing import Any
 
 from tilelang_min.errors import BundleError
-
-MOST_POINTS = 1 << 22
-"""Points of variables that meet in conditions which are looked at one by one; of more, all count."""
+from tilelang_min.program.counting import MOST_POINTS, count_where
 
 
 @dataclass(frozen=True)
@@ -109,16 +107,12 @@ def _groups(conditions: Sequence[str], variables: Iterable[str]) -> Iterator[tup
 
 def _count(ranges: Mapping[str, tuple[int, int]], conditions: Sequence[str], sizes: Mapping[str, int]) -> int:
     """Points of a few variables at which conditions hold."""
-    import numpy as np
-
-    size = prod(count for _, count in ranges.values())
-    if size == 0 or size > MOST_POINTS:
-        return size
+    extents = {name: count for name, (_, count) in ranges.items()}
+    if 0 in extents.values():
+        return 0
     values = {**sizes, **_grids(ranges)}
-    holds = np.ones([count for _, count in ranges.values()], bool)
-    for condition in conditions:
-        holds &= np.asarray(_evaluate(condition, values), bool)
-    return int(holds.sum())
+    met = [condition for condition in conditions if prod(extents.get(n, 1) for n in _names(condition)) <= MOST_POINTS]
+    return count_where(list(extents.values()), [_evaluate(condition, values) for condition in met])
 
 
 def _grids(ranges: Mapping[str, tuple[int, int]]) -> dict[str, Any]:

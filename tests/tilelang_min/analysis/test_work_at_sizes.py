@@ -108,3 +108,46 @@ def test_what_is_too_large_to_enumerate_counts_whole() -> None:
     large = (("i", "0", "m"), ("j", "0", "m"))
     assert points_of(WorkTerm({}, large, ("i + j < 3",)), {"m": 10}) == 6
     assert points_of(WorkTerm({}, large, ("i + j < 3",)), {"m": 10_000}) == 10_000**2
+
+
+def below_the_diagonal(rows: Any, block: int = 16, depth: int = 32) -> Any:
+    """Products of the blocks on and below the diagonal, each masked."""
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((rows, depth), "float32"),
+        K: T.Tensor((rows, depth), "float32"),
+        C: T.Tensor((rows, depth), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(rows, block), threads=64) as bx:
+            q = T.alloc_shared((block, depth), "float32")
+            k = T.alloc_shared((block, depth), "float32")
+            s = T.alloc_fragment((block, block), "float32")
+            p = T.alloc_shared((block, block), "float32")
+            o = T.alloc_fragment((block, depth), "float32")
+            T.copy(Q[bx * block, 0], q)
+            T.clear(o)
+            for j in T.serial(bx + 1):
+                T.copy(K[j * block, 0], k)
+                T.clear(s)
+                T.gemm(q, k, s, transpose_B=True)
+                T.copy(s, p)
+                T.gemm(p, k, o)
+            T.copy(o, C[bx * block, 0])
+
+    return main
+
+
+@pytest.mark.parametrize("rows", [4096, 4090])
+def test_long_sequences_are_counted_exactly(rows: int) -> None:
+    """Pairs of blocks and of their rows are too many to look at one by one.
+
+    Of the second product the last rows count whole: nothing that is copied fills them.
+    """
+    whole, ragged = divmod(rows, 16)
+    pairs = whole * (whole + 1) // 2 * 256
+    expected = {"float32": (pairs + ragged * rows + pairs + (16 if ragged else 0) * rows) * 2 * 32}
+    fixed = tilelang.compile(below_the_diagonal(rows), "cpu", cache=False)
+    assert fixed.metadata.flops == expected
+    sized = tilelang.compile(below_the_diagonal(T.dynamic("m")), "cpu", cache=False)
+    assert sized.metadata_for({"m": rows}).flops == expected
