@@ -242,6 +242,8 @@ class Evaluator(Operators):
             if node.attr == "dtype":
                 return DType(owner.dtype)
             raise self.error(node, f"a tile has no attribute {node.attr!r}", "tiles have .shape and .dtype")
+        if node.attr == "dtype" and (isinstance(owner, Access) or is_expression(owner)):
+            return DType(owner.buffer.dtype if isinstance(owner, Access) else dtype_of(owner))
         try:
             value = getattr(owner, node.attr)
             return self.meant(value)

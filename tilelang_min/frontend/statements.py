@@ -405,7 +405,10 @@ class StatementParser:
             if new:
                 converted = tirx.if_then_else(holds, converted, convert(0, buffer.dtype))
             elif buffer.scope in ("global", "shared"):
-                indices = (tirx.if_then_else(holds, indices[0], tirx.const(-1, "int32")), *indices[1:])
+                indices = (
+                    tirx.if_then_else(holds, convert(indices[0], "int32"), tirx.const(-1, "int32")),
+                    *indices[1:],
+                )
             else:
                 converted = tirx.if_then_else(holds, converted, buffer.var[indices])
         self.note_reads(node, converted, *indices)

@@ -28,7 +28,7 @@ def branches(m: int, n: int) -> Any:
                     tile[i, j] = x
             for i, j in T.Parallel(16, n):
                 if j >= i:
-                    B[bx * 16 + i, j] = tile[i, j] + kept[i, j]
+                    B[T.cast(bx * 16 + i, "uint32"), j] = tile[i, j] + kept[i, j]
             for i, j in T.Parallel(16, n):
                 y = T.alloc_var("int32", init=1)
                 if B[bx * 16 + i, j] > 0.0:
@@ -156,6 +156,7 @@ def groups_reference(a: Any, b: Any, starts: Any, lengths: Any, c: Any) -> tuple
 def nibble(bits: int, packed: Any, place: Any, dtype: Any) -> Any:
     """A number of few bits, as a helper that kernels call: signed, by the language's functions."""
     assert bits == 4
+    assert packed.dtype == T.uint8
     mask = (1 << bits) - 1
     number = T.cast((packed >> (place * bits)) & mask, "int32")
     number -= T.if_then_else(number >= 8, 16, 0)
