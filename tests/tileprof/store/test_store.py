@@ -124,6 +124,7 @@ def make_older(path: Path, version: int) -> None:
             DROP TABLE all_of_them;
             ALTER TABLE cases DROP COLUMN checks;
             ALTER TABLE cases DROP COLUMN interleaved;
+            ALTER TABLE cases DROP COLUMN sizes;
             """
         )
         if version == 1:
