@@ -234,7 +234,7 @@ class Autotuned:
             keys = self._keys(target, args, kwargs, configs)
             key = None if keys is None else key_of(keys, device, self._described(given))
             tuned = None if key is None else fetch(key)
-            if tuned is not None:
+            if tuned is not None and (tuned.best.asked or tuned.config) in configs:
                 return tuned, _own(make(tuned.config))
         tuned, kernel = search(configs, make, target, device, self.settings, given)
         if key is not None:

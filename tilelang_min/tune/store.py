@@ -33,7 +33,7 @@ def fetch(key: str) -> Tuned | None:
     try:
         record = json.loads(_path(key).read_text(encoding="utf-8"))
         found = Tuned.from_json(record)
-        if found.best.config != found.config:
+        if found.best.config != found.config or not isinstance(found.latency, (float, int, type(None))):
             return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None

@@ -117,7 +117,11 @@ def test_a_second_process_takes_the_best_at_once(monkeypatch: pytest.MonkeyPatch
         tuned(configs, cache=False)(4096)
     (file,) = (disk_cache.cache_directory() / "tuned").iterdir()
     whole = file.read_text()
-    for damaged in (whole[: len(whole) // 2], "[]", "{}", whole.replace('"outcome": "best"', '"outcome": "wrong"')):
+    best = f'"block": {first.config["block"]}'
+    for damaged in (
+        *(whole[: len(whole) // 2], "[]", "{}", whole.replace('"outcome": "best"', '"outcome": "wrong"')),
+        *(whole.replace(best, '"block": 32'), json.dumps({**json.loads(whole), "latency": "fast"})),
+    ):
         file.write_text(damaged)
         with pytest.raises(AssertionError, match="it searches"):
             tuned(configs)(4096)
