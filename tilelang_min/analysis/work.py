@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -169,8 +170,9 @@ class _Counter:
         # A register that a nest keeps a value in belongs to the element that is written in the end.
         final = next((item for item in reversed(nest.body) if item.buffer.scope != "local"), None)
         for assign in nest.body:
-            exists = _inside(final if assign.buffer.scope == "local" and final is not None else assign)
-            self.add(_operations(assign), {**box, **inner}, [*conditions, *exists])
+            held, plain = _under(assign)
+            exists = _inside(_under(final)[1] if assign.buffer.scope == "local" and final is not None else plain)
+            self.add(_operations(assign), {**box, **inner}, [*conditions, *held, *exists])
 
 
 class _Recorder(_Counter):
@@ -245,6 +247,27 @@ def _inside(assign: Assign) -> list[Any]:
             for item, extent in zip(load.indices, shape, strict=True):
                 conditions += _between(item, extent)
     return conditions
+
+
+def _under(assign: Assign) -> tuple[list[Any], Assign]:
+    """The conditions of the nest's ``if`` around an assignment, and the assignment as it is where they hold.
+
+    The front end gives elements of memory a place that does not exist elsewhere, and lets others keep their value.
+    """
+    chosen = _choice(assign.value)
+    if assign.buffer.scope not in ("global", "shared"):
+        kept = tvm_ffi.structural_equal(chosen[2], assign.buffer.var[assign.indices]) if chosen else False
+        return (parts_of(chosen[0]), replace(assign, value=chosen[1])) if kept else ([], assign)
+    chosen = _choice(assign.indices[0])
+    if not chosen or as_int(chosen[2]) != -1:
+        return [], assign
+    return parts_of(chosen[0]), replace(assign, indices=(chosen[1], *assign.indices[1:]))
+
+
+def _choice(value: Any) -> tuple[Any, ...]:
+    """Condition and arms of an ``if_then_else``; empty for anything else."""
+    known = isinstance(value, ir.Call) and str(getattr(value.op, "name", "")).endswith(".if_then_else")
+    return tuple(value.args) if known else ()
 
 
 def _exists(buffer: Buffer, indices: tuple[Expr, ...]) -> list[Any]:

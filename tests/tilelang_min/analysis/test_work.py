@@ -135,6 +135,31 @@ def test_only_what_runs_counts() -> None:
     assert flops(parse(main)) == {"float32": 64 * (2 * 1 + 10 * 5 + 3 * (1 + 3 + 6 + 10))}
 
 
+def test_branches_inside_of_nests() -> None:
+    """An if on indices is evaluated, of what a tensor holds nothing is known; names are computed anyhow."""
+
+    @T.prim_func
+    def main(A: T.Tensor((30, 40), "float32"), B: T.Tensor((30, 40), "float32")):
+        with T.Kernel(2, threads=64) as bx:
+            kept = T.alloc_fragment((16, 40), "float32")
+            T.clear(kept)
+            for i, j in T.Parallel(16, 40):
+                if j > i and bx == 0:
+                    B[bx * 16 + i, j] = A[bx * 16 + i, j] * 2.0
+                else:
+                    kept[i, j] = A[bx * 16 + i, j] + 1.0
+            for i, j in T.Parallel(16, 40):
+                x = A[bx * 16 + i, j] + 1.0
+                if A[bx * 16 + i, j] > 0.0:
+                    kept[i, j] = x
+                    if j < 8:
+                        B[bx * 16 + i, j] = x + kept[i, j]
+
+    upper = sum(39 - i for i in range(16))
+    everywhere = 30 * 40
+    assert flops(parse(main)) == {"float32": upper + (everywhere - upper) + everywhere + 30 * 8}
+
+
 def test_products_under_a_condition_and_of_tiles_made_otherwise() -> None:
     @T.prim_func
     def main(A: T.Tensor((40, 40), "float32"), C: T.Tensor((40, 40), "float32")):
