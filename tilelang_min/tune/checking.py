@@ -23,16 +23,18 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Difference:
-    """How two results differ: the largest difference of an element, and the share of elements out of tolerance."""
+    """How two results differ: the largest difference of an element, the share of elements out of tolerance, and how many are NaN in
+    one alone, as what a kernel did not write is: no share of those is tolerated."""
 
     largest: float
     share: float
     close: bool
+    unwritten: int = 0
 
 
 def compare(found: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance) -> Difference:
     """All outputs of a kernel against what they should be.  NaN equals NaN, and nothing else."""
-    largest, out, count = 0.0, 0, 0
+    largest, out, count, unwritten = 0.0, 0, 0, 0
     if len(found) != len(wanted):
         return Difference(float("inf"), 1.0, False)
     for one, other in zip(found, wanted, strict=True):
@@ -47,11 +49,12 @@ def compare(found: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance) -
                 same = (a == b) | (np.isnan(a) & np.isnan(b))
                 off = ~same & ~((gap <= tolerance.atol + tolerance.rtol * np.abs(b)) & np.isfinite(b))
             out += int(off.sum())
+            unwritten += int((np.isnan(a) != np.isnan(b)).sum())
             gaps = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
             largest = max(largest, float(gaps.max(initial=0.0)))
         count += left.size
     share = out / count if count else 0.0
-    return Difference(largest, share, share <= tolerance.ratio)
+    return Difference(largest, share, share <= tolerance.ratio and not unwritten, unwritten)
 
 
 @dataclass
@@ -111,7 +114,8 @@ class Checker:
 
 
 def _words(difference: Difference, whose: str) -> str:
-    return (
+    text = (
         f"{difference.share:.2%} of the elements differ from those of {whose} by more than the tolerance, at most by "
         f"{difference.largest:.3g}"
     )
+    return f"{text}; {difference.unwritten} are NaN in one alone, as what is not written is" if difference.unwritten else text

@@ -35,6 +35,17 @@ def test_nan_equals_nan_and_nothing_else() -> None:
     assert not compare([np.array([np.nan, 1.0, -np.inf], np.float32)], [wanted], USUAL).close
 
 
+def test_no_share_of_what_is_not_written_is_tolerated() -> None:
+    """A row of two hundred that a configuration leaves out would be within the ratio."""
+    wanted = np.ones((200, 8), np.float32)
+    found = wanted.copy()
+    found[-1] = np.nan
+    difference = compare([found], [wanted], USUAL)
+    assert (difference.share, difference.unwritten, difference.close) == (0.005, 8, False)
+    checker = Checker(USUAL, wanted=[wanted])
+    assert "; 8 are NaN in one alone" in str(checker.take(0, [found])[0])
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "bool", "int32"])
 def test_every_type_is_compared(dtype: str) -> None:
     wanted = np.array([0, 1, 1, 0] * 50).astype(dtype)
