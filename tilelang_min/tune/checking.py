@@ -118,4 +118,8 @@ def _words(difference: Difference, whose: str) -> str:
         f"{difference.share:.2%} of the elements differ from those of {whose} by more than the tolerance, at most by "
         f"{difference.largest:.3g}"
     )
-    return f"{text}; {difference.unwritten} are NaN in one alone, as what is not written is" if difference.unwritten else text
+    return (
+        f"{text}; {difference.unwritten} are NaN in one alone, as what is not written is"
+        if difference.unwritten
+        else text
+    )

@@ -299,7 +299,12 @@ def _memo(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What a call is remembered by."""
     given = inputs_in_force()
     return (
-        tuple(frozen(_identity(each)) for each in args),
-        tuple((name, frozen(_identity(value))) for name, value in sorted(kwargs.items())),
-        None if given is None else tuple(frozen(_identity(each)) for each in given),
+        tuple(map(_told, args)),
+        tuple((name, _told(value)) for name, value in sorted(kwargs.items())) if kwargs else (),
+        None if given is None else tuple(map(_told, given)),
     )
+
+
+def _told(value: Any) -> Any:
+    """The same for arguments that have the same best kernel; quick, since every call asks for it."""
+    return (Autotuned, value.dtype, *value.shape) if _is_tensor(value) else frozen(value)

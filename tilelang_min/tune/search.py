@@ -177,6 +177,8 @@ def _nothing(results: Sequence[Outcome], what: str) -> str:
 def _remedy(results: Sequence[Outcome]) -> str:
     if any(each.outcome == "timed out" for each in results):
         return "give timeout= more seconds, or configurations that fit"
+    if len(results) > 1 and len({each.reason for each in results}) == 1:
+        return "all say the same: look at the kernel and at the call rather than at the configurations"
     return "give configurations that fit; compile one of them by itself to see more"
 
 

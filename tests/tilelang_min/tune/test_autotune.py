@@ -172,6 +172,12 @@ def test_where_nothing_compiles_each_reason_is_said() -> None:
     assert text.count("no such block") == 1  # equal reasons together
     for number, config in enumerate(["{'stop': 'error'}", "{'stop': 'error', 'block': 32}", "{'block': 0}"]):
         assert f"{number}: {config}" in text
+    assert "give configurations that fit" in text
+    function = tilelang.autotune(configs={"block": [64, 128]}, cache=False, **QUICK)(scaled)
+    with pytest.raises(
+        TuningError, match="did you mean 'factor'(?s:.*)all say the same: look at the kernel and at the call"
+    ):
+        function(np.zeros(64, np.float32), facto=3.0)
 
 
 def test_both_orders_of_decorators_and_arguments_that_the_call_sets() -> None:
