@@ -15,7 +15,7 @@ from tilelang_min.driver.call_keys import Surroundings, frozen
 from tilelang_min.driver.eager_lines import make
 from tilelang_min.driver.eager_source import Body
 from tilelang_min.driver.kernel import Kernel
-from tilelang_min.errors import LanguageError
+from tilelang_min.errors import LanguageError, did_you_mean
 from tilelang_min.language import Dynamic, Macro, PrimFunc
 from tilelang_min.program.instrument import OPERATIONS
 from tilelang_min.targets import Target
@@ -248,6 +248,9 @@ class EagerFunction:
             if isinstance(value, Dynamic):
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                near = did_you_mean(key, self._names)
+                if near.startswith("did you mean"):
+                    raise LanguageError(f"{name} has no parameter {key!r}", remedy=near)
                 raise LanguageError(
                     f"{key}={value!r} of {name} is no dimension",
                     remedy="pass a positive integer by that name, or T.dynamic(...) for one of the launch",

@@ -174,9 +174,7 @@ def test_where_nothing_compiles_each_reason_is_said() -> None:
         assert f"{number}: {config}" in text
     assert "give configurations that fit" in text
     function = tilelang.autotune(configs={"block": [64, 128]}, cache=False, **QUICK)(scaled)
-    with pytest.raises(
-        TuningError, match="did you mean 'factor'(?s:.*)all say the same: look at the kernel and at the call"
-    ):
+    with pytest.raises(TuningError, match=r"(?s)did you mean 'factor'.*all say the same"):
         function(np.zeros(64, np.float32), facto=3.0)
 
 
