@@ -352,7 +352,7 @@ class Evaluator(Operators):
             name = "max" if function is builtins.max else "min"
             raise self.error(node, f"Python's {name} cannot compare expressions", f"use T.{name}")
         try:
-            return function(*arguments, **keywords)
+            return self.meant(function(*arguments, **keywords))
         except TileLangError as error:
             if error.location is None and isinstance(error, LanguageError):
                 raise self.error(node, error.message, error.remedy, type(error)) from None

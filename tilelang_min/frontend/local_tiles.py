@@ -61,5 +61,6 @@ def check_local_tiles(uses: list[LocalUse]) -> None:
             "nest; its value cannot be read "
             + ("outside of it" if use.nest != writer.nest else "before it is written"),
             location=use.location,
-            remedy="use T.alloc_fragment and index it by the loop variables, or write the tile outside of T.Parallel",
+            remedy="make it inside of the nest and give it a first value there (x = T.alloc_var(dtype, init=...)), use "
+            "T.alloc_fragment and index it by the loop variables, or write the tile outside of T.Parallel",
         )

@@ -104,3 +104,42 @@ def lengths_reference(a: Any, b: Any, bounds: Any, c: Any) -> tuple[Any]:
     parts = [slice(64 * low, 64 * high) for low, high in pairwise(bounds)]
     wide = a.astype("float64"), b.astype("float64")
     return (np.concatenate([wide[0][64 * y : 64 * y + 64, part] @ wide[1][part] for y, part in enumerate(parts)]),)
+
+
+def sizes_in_conditions() -> Any:
+    """Runtime dimensions in an if of a nest and in bounds with a step, computed in the kernel's own text."""
+
+    @T.prim_func
+    def main(A: T.Tensor((T.dynamic("m"), 40), "float32"), B: T.Tensor((T.dynamic("m"), 40), "float32")):
+        with T.Kernel(T.ceildiv(T.dynamic("m"), 16), threads=64) as bx:
+            S = T.alloc_shared((16, 40), "float32")
+            F = T.alloc_fragment((16, 40), "float32")
+            T.clear(F)
+            for k in T.Pipelined(0, T.dynamic("m") // 16, 2, num_stages=2):
+                T.copy(A[k * 16, 0], S)
+                for i, j in T.Parallel(16, 40):
+                    if bx * 16 + i < T.dynamic("m") - 3 and j < T.dynamic("m"):
+                        F[i, j] += S[i, j]
+                    elif k > 0:
+                        F[i, j] = S[15 - i, j]
+            for i, j in T.Parallel(16, 40):
+                if T.dynamic("m") > 20 or bx == 0:
+                    B[bx * 16 + i, j] = F[i, j]
+
+    return main
+
+
+def sizes_reference(a: Any, b: Any) -> Any:
+    """What :func:`sizes_in_conditions` leaves."""
+    m, out = len(a), b.copy()
+    tiles = np.pad(a, ((0, 16), (0, 0)))
+    for row, column in np.ndindex(b.shape):
+        i, value = row % 16, 0.0
+        for k in range(0, m // 16, 2):
+            if row < m - 3 and column < m:
+                value += tiles[k * 16 + i, column]
+            elif k > 0:
+                value = tiles[k * 16 + 15 - i, column]
+        if m > 20 or row < 16:
+            out[row, column] = value
+    return out

@@ -128,6 +128,8 @@ class Program:
             f"S[1, 2] {compare} 3",
             "flags[by % 2] > 0",
         ]
+        if self.stage:
+            items += [f"P[1, 2] {compare} 0", "P[2, 1] > S[0, 0]", "P[0, 1] > 0 and x < 3"]
         items += [f"{loop} % 2 == {self.pick(0, 1)}" for loop in self.loops]
         items += [f"Mask[{loop}] {compare} x" for loop in self.loops]
         return self.pick(*items, f"{self.pick(*items)} {self.pick('and', 'or')} {self.pick(*items)}")
@@ -265,9 +267,10 @@ class Program:
         self.line(f"for {name} in T.Pipelined({bounds}, num_stages={self.pick(2, 3, 4)}):")
         self.loops.append(name)
         self.stage = True
-        tile = self.pick(
-            f"T.copy(A[by * {self.bm}, {name} * {self.bn}], P)", f"T.copy(A[{name} * 3, bx * {self.bn}], P)"
+        place = self.pick(
+            f"by * {self.bm}, {name} * {self.bn}", f"{name} * 3, bx * {self.bn}", f"Index[{name}] * 2, bx * {self.bn}"
         )
+        tile = f"T.copy(A[{place}], P)"
         self.lines.append(" " * (self.indent + 4) + tile)
         if self.product:
             self.lines.append(" " * (self.indent + 4) + f"T.copy(L[by * {self.bm}, {name} * {self.bk}], L_s)")

@@ -10,9 +10,13 @@ from kernel_branches import (
     guarded_divisions,
     lengths_in_memory,
     lengths_reference,
+    sizes_in_conditions,
+    sizes_reference,
     written_again,
 )
 from kernel_runs import check
+
+import tilelang_min as tilelang
 
 TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
@@ -39,3 +43,17 @@ def test_pipelines_between_bounds_in_memory(bounds: tuple[int, ...], target: str
     a, b = (random.integers(-2, 3, shape).astype("float16") for shape in ((128, 256), (256, 64)))
     arrays = [a, b, np.array(bounds, "int32"), np.zeros((128, 64), "float32")]
     check(lengths_in_memory(4), target, arrays, lengths_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_in_conditions(target: str) -> None:
+    kernel = tilelang.compile(sizes_in_conditions(), target, cache=False)
+    for m in (5, 37, 64):
+        a = np.random.default_rng(m).integers(-3, 4, (m, 40)).astype("float32")
+        b = np.full((m, 40), -7, "float32")
+        made = b.copy()
+        if target == "cpu":
+            kernel(a, made)
+        else:
+            made = kernel.simulate(a, b).outputs["B"]
+        assert np.array_equal(made, sizes_reference(a, b))
