@@ -16,6 +16,7 @@ from tilelang_min.driver.keys import kernel_key
 from tilelang_min.driver.target_names import choose_target
 from tilelang_min.errors import LanguageError, did_you_mean
 from tilelang_min.language import PrimFunc
+from tilelang_min.language.source_lines import remember_source
 from tilelang_min.program.instrument import KINDS, OPERATIONS
 from tilelang_min.runtime.bundle import Bundle
 from tilelang_min.targets import Target
@@ -148,8 +149,14 @@ def jit(target: Any = None, **options: Any) -> Any:
             raise LanguageError(f"tilelang.jit has no option {name!r}", remedy=did_you_mean(name, known))
     options = check_foreign(options)
     if callable(target) and not isinstance(target, (str, Target)):
+        remember_source(target)
         return _wrap(target, None, options)
-    return lambda factory: _wrap(factory, target, options)
+
+    def wrap(factory: Callable[..., Any]) -> Callable[..., Any]:
+        remember_source(factory)
+        return _wrap(factory, target, options)
+
+    return wrap
 
 
 def _wrap(factory: Callable[..., Any], target: str | Target | None, options: dict[str, Any]) -> Callable[..., Any]:

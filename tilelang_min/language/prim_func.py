@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang_min.errors import LanguageError
+from tilelang_min.language.source_lines import remember_source
 from tilelang_min.language.types import normal_dtype
 
 if TYPE_CHECKING:
@@ -86,9 +88,16 @@ class Macro:
 
 def macro(function: Callable[..., Any]) -> Macro:
     """Mark ``function`` as a macro: a kernel that calls it has its statements in place of the call."""
-    return Macro(function, dict(sys._getframe(1).f_locals))
+    return Macro(function, _names_around(function, sys._getframe(1)))
 
 
 def prim_func(function: Callable[..., Any]) -> PrimFunc:
     """Mark ``function`` as a kernel.  Its source is read when it is compiled; the function itself is never called."""
-    return PrimFunc(function, dict(sys._getframe(1).f_locals))
+    return PrimFunc(function, _names_around(function, sys._getframe(1)))
+
+
+def _names_around(function: Callable[..., Any], frame: FrameType) -> dict[str, Any]:
+    """Names where a function is defined; in a module, which is being imported, its source is remembered."""
+    if frame.f_locals is frame.f_globals:
+        remember_source(function)
+    return dict(frame.f_locals)

@@ -5,10 +5,37 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Callable
+import types
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilelang_min.errors import LanguageError
+
+_known: weakref.WeakKeyDictionary[types.CodeType, list[str]] = weakref.WeakKeyDictionary()
+"""Lines of the files of functions as they were when the functions were decorated."""
+
+
+def remember_source(function: Callable[..., Any]) -> None:
+    """Keep the lines that a function's file has now, while it is imported: it may be edited before a kernel is compiled.
+
+    Functions inside it are remembered too.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, getattr(function, "__globals__", None))
+    if lines:
+        for each in _codes(code):
+            _known[each] = lines
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
 
 
 def source_lines(function: Callable[..., Any]) -> tuple[list[str], int]:
@@ -41,7 +68,7 @@ def _by_parsing(function: Callable[..., Any]) -> tuple[list[str], int] | None:
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__"):
         return None
-    lines, _ = inspect.findsource(function)
+    lines = _known.get(code) or inspect.findsource(function)[0]
     try:
         nodes: list[Any] = ast.parse("".join(lines)).body
     except (SyntaxError, ValueError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -404,3 +406,54 @@ def test_factories_are_what_they_were() -> None:
     assert isinstance(kernel, tilelang.Kernel)
     assert function.for_target("cpu").compile(64, 64).bundle_record()["hash"] == kernel.bundle_record()["hash"]
     assert function.prim_func(64, 64).made is None
+
+
+EDITED = """
+import tilelang_min as tilelang
+import tilelang_min.language as T
+
+
+@T.macro
+def more(A, B, N, amount):
+    for i in T.Parallel(N):
+        B[i] = A[i] + (amount + 1.0)
+
+
+@tilelang.jit(target="cpu")
+def eager(A):
+    N = T.const("N")
+    A: T.Tensor[(N,), "float32"]
+    B = T.empty((N,), "float32")
+    with T.Kernel(1, threads=32):
+        more(A, B, N, 10.0)
+    return B
+
+
+@tilelang.jit(target="cpu", out_idx=-1)
+def lazy(N):
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, threads=32):
+            more(A, B, N, 10.0)
+
+    return main
+"""
+
+
+def test_a_file_that_is_edited_after_import_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is imported again; lines may have moved, or may hold other numbers."""
+    file = tmp_path / "edited_kernels.py"
+    file.write_text(EDITED)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module: Any = importlib.import_module("edited_kernels")
+    for number, text in enumerate((EDITED.replace(".0", "0.0"), "# moved\n\n" + EDITED.replace("10.0", "20.0"))):
+        file.write_text(text)
+        os.utime(file, (number, number))
+        zeros = np.zeros(8 + number, np.float32)
+        assert module.eager(zeros)[0] == 11.0
+        assert module.lazy(8 + number)(zeros)[0] == 11.0
+        assert module.eager.for_target("cpu")(zeros)[0] == 11.0
+    module = importlib.reload(module)
+    assert module.eager(zeros)[0] == 21.0
+    assert module.lazy(9)(zeros)[0] == 21.0
