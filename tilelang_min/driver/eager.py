@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MethodType
 from typing import Any
 
 from tilelang_min.driver.call_keys import Surroundings, frozen
@@ -24,6 +25,9 @@ _MOST = 4096
 """Shapes of calls that a function remembers beside its kernels: one with runtime dimensions has many."""
 
 _CHANGEABLE = (list, dict, set, bytearray)
+
+_LASTING = (str, int, float, type(None))
+"""Defaults whose keys are made once: an object may change between calls."""
 
 
 def is_eager(function: Any) -> bool:
@@ -84,10 +88,17 @@ class EagerFunction:
         self._places = {name: number for number, name in enumerate(self._names)}
         self._most_positional = sum(item.kind is not inspect.Parameter.KEYWORD_ONLY for item in parameters)
         self._defaults = [item.default for item in parameters]
-        self._frozen = [frozen(item) for item in self._defaults]
+        self._frozen = [frozen(item) if isinstance(item, _LASTING) else None for item in self._defaults]
         self._calls: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._kernels: dict[Any, tuple[Kernel, tuple[int, ...]]] = {}
         self._sized: dict[Any, list[tuple[Kernel, tuple[int, ...]]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<EagerFunction {self._function.__qualname__} for {self.target or 'auto'}>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: the instance is the first argument of a call, a constant like others."""
+        return self if instance is None else MethodType(self, instance)
 
     def _refuse_default(self, parameter: inspect.Parameter) -> None:
         body = self._body
@@ -197,7 +208,7 @@ class EagerFunction:
         defaults, known = self._defaults, self._frozen
         for place in self._others:
             value = values[place]
-            parts.append(known[place] if value is defaults[place] else frozen(value))
+            parts.append((known[place] if value is defaults[place] else None) or frozen(value))
         for place in self._tensors:
             shape = getattr(values[place], "shape", frozen)
             parts.append(

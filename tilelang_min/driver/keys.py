@@ -143,6 +143,9 @@ class _Describer:
             return f"{kind} {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
         if isinstance(value, Macro):
             return f"macro {self.text(value.function)}"
+        wrapped = None if isinstance(value, types.FunctionType) else getattr(value, "__wrapped__", None)
+        if isinstance(wrapped, types.FunctionType):  # what a decorator made of a function
+            return f"{kind} of {self.text(wrapped)}"
         if isinstance(value, types.FunctionType):
             return self.once(value, f"function {value.__qualname__}", self.function)
         if isinstance(value, type):

@@ -318,6 +318,7 @@ class Options:
         self.amount = amount
 
 
+CHANGING = Options(0.5)
 AMOUNT = 1.0
 AMOUNTS = {1: 10.0}
 
@@ -363,6 +364,33 @@ def test_another_value_anywhere_is_another_kernel(tmp_path: Path, monkeypatch: p
     assert move.compile(zeros) is known
     monkeypatch.setenv("TEST_EAGER_AMOUNTS", "[20000.0]")
     assert moved([100.0])(zeros)[0] == 20111.0
+
+
+class Adding:
+    """A kernel as a method, and a default that changes."""
+
+    def __init__(self, amount: float) -> None:
+        self.amount = amount
+
+    @tilelang.jit(target="cpu")
+    def add(self, A, options=CHANGING):
+        N = T.const("N")
+        A: T.Tensor((N,), "float32")
+        B = T.empty((N,), "float32")
+        amount = self.amount + options.amount
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(N):
+                B[i] = A[i] + amount
+        return B
+
+
+def test_methods_and_defaults_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = np.zeros(8, np.float32)
+    one, two = Adding(1.0), Adding(2.0)
+    assert (one.add(zeros)[0], two.add(zeros)[0]) == (1.5, 2.5)
+    monkeypatch.setattr(CHANGING, "amount", 0.25)
+    assert (one.add(zeros)[0], Adding.add(two, zeros)[0]) == (1.25, 2.25)
+    assert repr(Adding.add) == "<EagerFunction Adding.add for cpu>"
 
 
 def test_a_call_without_tensors_is_an_error_also_when_the_kernel_is_known() -> None:
