@@ -170,8 +170,11 @@ def contiguous(access: Access, variable: Any, start: Expr, width: int, analyzer:
     elements = access.buffer.elements
     if not divides(width, elements) or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(first), width), 0)):
         return None
-    # The innermost dimension is cut only at multiples of the width.
+    # The innermost dimension is cut only at multiples of the width; those of one element behind it have no other to step to.
     inner = max((axis for axis, extent in enumerate(access.buffer.shape) if as_int(extent) != 1), default=0)
+    behind = zip(moved[inner + 1 :], origin[inner + 1 :], strict=True)
+    if any(as_int(analyzer.simplify(index(to) - index(item))) != 0 for to, item in behind):
+        return None
     last = origin[inner]
     whole = divides(width, access.buffer.shape[inner])
     if not whole or not analyzer.can_prove(tirx.EQ(tirx.floormod(index(last), width), 0)):
