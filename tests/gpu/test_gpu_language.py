@@ -25,11 +25,14 @@ TESTS = Path(__file__).parents[1] / "tilelang_min"
 MODULES = {
     "lower": (
         "test_atomics",
+        "test_branches",
         "test_element_types",
+        "test_forms",
         "test_fragment_operands",
         "test_gemm_types",
         "test_kernel_zoo",
         "test_mixed_operands",
+        "test_narrow_tensors",
         "test_random_programs",
         "test_reductions",
         "test_shared_layouts",

@@ -198,3 +198,26 @@ def unpacked_reference(a: Any, s: Any, b: Any) -> tuple[Any]:
     signed = [[((int(x) >> (4 * j)) & 15) - (16 if (int(x) >> (4 * j)) & 8 else 0) for j in range(2)] for x in a]
     scale = [(x + 3) * 0.5 if x > 0 else x + 1 for x in s]
     return ([[row[j] * scale[place // 32] + row[1] for j in range(2)] for place, row in enumerate(signed)],)
+
+
+def bits(n: int) -> Any:
+    """Operations on bits, and every hint to TileLang's compiler, which mean nothing here."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "int32"), B: T.Tensor((n,), "int32")):
+        with T.Kernel(1, threads=64):
+            T.disable_warp_group_reg_alloc()
+            T.annotate_producer_reg_dealloc(24)
+            T.annotate_consumer_reg_alloc(240)
+            T.no_set_max_nreg()
+            T.set_max_nreg(240, 1)
+            T.annotate_l2_hit_ratio({A: 0.5})
+            T.assume(n > 0)
+            for i in T.Parallel(n):
+                B[i] = T.bitwise_xor(T.bitwise_or(T.shift_left(A[i], 2), 5), T.bitwise_not(A[i])) + T.floordiv(A[i], 3)
+
+    return main
+
+
+def bits_reference(A: Any, B: Any) -> Any:
+    return (((A << 2 | 5) ^ ~A) + A // 3,)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_forms import (
+    bits,
+    bits_reference,
     branches,
     branches_reference,
     groups,
@@ -67,3 +69,9 @@ def test_functions_that_compute(target: str) -> None:
     a = np.random.default_rng(9).integers(0, 256, 96).astype("uint8")
     scales = np.array([0.25, -1.5, 2.0], "float32")
     check(unpacked(96), target, [a, scales, np.zeros((96, 2), "float32")], unpacked_reference)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bits_and_hints(target: str) -> None:
+    a = np.random.default_rng(8).integers(-(2**20), 2**20, 70).astype("int32")
+    check(bits(70), target, [a, np.zeros(70, "int32")], bits_reference)

@@ -279,7 +279,7 @@ def test_choices_can_be_off() -> None:
 def test_unknown_options_are_errors(value: Any) -> None:
     with pytest.raises(LanguageError, match="compile option hopper"):
         HopperOptions.of(value)
-    assert HopperOptions.of(False) == HopperOptions(False, False, False, False, False, False, False, False)
+    assert HopperOptions.of(False) == HopperOptions(*[False] * 7)
     assert HopperOptions.of({"tma": False}) == HopperOptions(tma=False)
     assert HopperOptions.of({"split": 3}) == HopperOptions(split=3)
 
