@@ -4,6 +4,7 @@
 devices with peaks.  :func:`occupancy` says how many blocks fit on a unit.  Imports nothing but the standard library.
 """
 
+from tilelang_min.targets.hosts import processor_name, runs_on
 from tilelang_min.targets.kfd import KfdGpu, amd_gpus, gfx_name
 from tilelang_min.targets.lane_maps import LDMATRIX, LDMATRIX_TRANS
 from tilelang_min.targets.occupancy import Occupancy, occupancy
@@ -43,6 +44,8 @@ __all__ = [
     "gfx_name",
     "names",
     "occupancy",
+    "processor_name",
     "resolve",
+    "runs_on",
     "shared_bytes_per_second",
 ]

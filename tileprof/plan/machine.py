@@ -73,24 +73,15 @@ class Machine:
 
 
 def runs_on(arch: str, gpu: Gpu) -> bool:
-    """Whether a binary for ``arch`` (``sm_80``, ``sm_90a``, ``gfx942``) runs on a GPU.
-
-    A cubin runs on devices of its major revision and of its minor one or a later; one for an architecture with a suffix runs on
-    that one only (CUDA C++ Programming Guide, binary compatibility).
-    """
-    if gpu.vendor == "amd":
-        return gpu.arch == arch
-    wanted = re.fullmatch(r"sm_(\d+)(\d)([af]?)", arch)
-    have = re.fullmatch(r"(\d+)\.(\d+)", gpu.arch)
-    if wanted is None or have is None or wanted[1] != have[1]:
-        return False
-    return wanted[2] == have[2] if wanted[3] else int(have[2]) >= int(wanted[2])
+    """Whether a binary for ``arch`` runs on a GPU; the rule is :func:`tilelang_min.targets.runs_on`."""
+    device = gpu.arch if gpu.vendor == "amd" else f"sm_{gpu.arch.replace('.', '')}"
+    return tilelang_targets.runs_on(arch, device)
 
 
 def probe() -> Machine:
     """The machine this process runs on."""
     return Machine(
-        cpu=_cpu_model(),
+        cpu=tilelang_targets.processor_name(),
         cpu_level=tilelang_targets.resolve("cpu").arch,
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=_memory_bytes(),
@@ -116,14 +107,6 @@ def _release(text: str) -> str:
     """The numbers of a kernel release; what a site appends to them may name it."""
     found = re.match(r"\d+(\.\d+)*", text)
     return found[0] if found else ""
-
-
-def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.machine()
 
 
 def _memory_bytes() -> int | None:
