@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tileprof.collect.noise import NOISY
 from tileprof.store.records import CaseResult, Metric, Provenance, Timing
 
 UNATTRIBUTED = "unattributed"
@@ -146,6 +147,11 @@ def listing_provenance(case: CaseResult) -> Provenance:
     return Provenance(
         "static", "machine listing", "", ", ".join(f"{tool} {version}" for tool, version in toolchain.items())
     )
+
+
+def noisy_time(case: CaseResult) -> bool:
+    """Whether the time of a case varies too much to be taken for its speed."""
+    return any(metric.metric == "time.ns" and metric.flag == NOISY for metric in case.metrics)
 
 
 def timing_provenance(timing: Timing) -> Provenance:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from tileprof.collect.noise import NOISY
+from tileprof.analyse.figures import noisy_time
 from tileprof.report.words import STATUS_WORDS
 from tileprof.store.records import FAILED_STATUSES, CaseResult
 
@@ -27,7 +27,7 @@ def outcome(result: CaseResult) -> str:
     parts = [STATUS_WORDS.get(result.status, result.status)]
     if result.timing is not None and result.timing.samples_ns:
         parts.append(f"{result.timing.median_ns / 1e6:.3f} ms")
-        parts += ["noisy"] * any(metric.metric == "time.ns" and metric.flag == NOISY for metric in result.metrics)
+        parts += ["noisy"] * noisy_time(result)
     slower = next((metric for metric in result.metrics if metric.metric == "cycles.slowdown"), None)
     if slower is not None:
         known = slower.flag is None

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from tileprof.analyse.best import problem
 from tileprof.analyse.conflicts import conflict_rows
-from tileprof.analyse.figures import timing_provenance, total
+from tileprof.analyse.figures import noisy_time, timing_provenance, total
 from tileprof.analyse.labels import targets
 from tileprof.analyse.roofline import Point
 from tileprof.report import numbers
@@ -159,7 +159,10 @@ def _facts(
             "derived", "tileprof", "", "median time / that of the fastest with equal shape and arguments"
         )
         text = f"fastest of {slowdown[1]}" if slowdown[0] == 1 else f"{numbers.ratio(slowdown[0])} the fastest"
-        facts.append(provenances.cell(text, formula, mark="best" if slowdown[0] == 1 else ""))
+        best = slowdown[0] == 1 and not noisy_time(case)
+        facts.append(provenances.cell(text, formula, mark="best" if best else ""))
+    if noisy_time(case):
+        facts.append(Cell("noisy: do not rank by it", mark="why"))
     if case.timing is None:
         facts.extend(_simulated_facts(case, provenances))
     return facts
